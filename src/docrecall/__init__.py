@@ -1,0 +1,1 @@
+"""Score retrieval logs at document level."""
