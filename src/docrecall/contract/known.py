@@ -1,0 +1,52 @@
+"""The tables that are held whole, checked and ready for the kernel."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import polars as pl
+
+from docrecall import findings
+from docrecall.contract.ids import check_ids
+from docrecall.contract.labels import check_qrels, check_queries, label_conflicts
+from docrecall.contract.rules import Checked
+from docrecall.kernel.labels import Labels
+from docrecall.sources.inputs import Inputs
+
+
+class Known(NamedTuple):
+    """Labels for the kernel, the checks that they came from, and everything found on the way, on all tables."""
+
+    labels: Labels
+    qrels: Checked
+    queries: Checked | None
+    findings: list[pl.DataFrame]
+
+
+def check_known(inputs: Inputs) -> Known:
+    """Read and check qrels and queries, and look at what footers and names tell about the hits."""
+    qrels = check_qrels(inputs.qrels)
+    queries = check_queries(inputs.queries) if inputs.queries else None
+    checks = [qrels, *([queries] if queries else [])]
+    rejected = pl.concat([check.rejected.select("query_id") for check in checks])["query_id"].drop_nulls().unique()
+    listed = queries.rows if queries else None
+    found = [f for check in checks for f in check.findings]
+    found += [f for table in inputs.all() for f in check_ids(table)]
+    if listed is not None:
+        found += label_conflicts(listed, qrels.rows)
+    for table in inputs.all():
+        if table.left_out:
+            found.append(findings.finding("files_left_out", table.spec.name, None, table.left_out))
+    for name, column in _not_applied(inputs):
+        found.append(findings.finding("not_compared", name, column, 1))
+    return Known(Labels(qrels.rows, listed, rejected), qrels, queries, found)
+
+
+def _not_applied(inputs: Inputs) -> list[tuple[str, str]]:
+    """(table, column) of what has a meaning in the design that this version does not apply yet."""
+    found = []
+    if "doc_version" in inputs.qrels.columns and any("doc_version" in log.columns for log in inputs.logs):
+        found.append(("hits", "doc_version"))
+    if inputs.queries and "weight" in inputs.queries.columns:
+        found.append(("queries", "weight"))
+    return found

@@ -1,0 +1,112 @@
+"""Whether hits and labels speak of the same queries and documents at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import polars as pl
+
+from docrecall import findings
+from docrecall.contract.ids import is_odd, tidy
+from docrecall.errors import DataError
+from docrecall.show import printable
+from docrecall.sources.table import Table, collect
+
+_MANY = 20  # from so many units on, nothing in common is no coincidence
+
+
+def refuse_no_shared_query(hit_queries: Iterable[pl.Series], qrels: pl.DataFrame) -> None:
+    """Raise a DataError with examples from both sides; called when no query with hits has a label."""
+    hits = pl.concat([s.cast(pl.String) for s in hit_queries]).unique()
+    labels = qrels["query_id"].cast(pl.String).unique()
+    found = findings.finding("no_shared_queries", "hits", "query_id", len(hits), n_queries=len(hits), examples=hits)
+    raise DataError(
+        f"hits.query_id and qrels.query_id have no id in common: {_some(hits)} in hits, {_some(labels)} in qrels. "
+        "Both must name queries in the same way.",
+        found,
+    )
+
+
+def no_shared_document(
+    logs: Sequence[Table], qrels: pl.DataFrame, n_units: int, *, matters: bool
+) -> list[pl.DataFrame]:
+    """Look for one document id that occurs on both sides; called when no labelled unit was hit.
+
+    Gives a finding when there is none; with many units, and when a measure depends on it, raises a DataError.
+    """
+    labels = qrels["doc_id"].unique()
+    for log in logs:
+        for part in log.parts:
+            shared = log.scan(part, ["doc_id"]).filter(pl.col("doc_id").is_in(labels.implode())).head(1)
+            if collect(shared, [part]).height:
+                return []
+    hits = pl.concat([collect(log.scan(part, ["doc_id"]).head(1000), [part]) for log in logs for part in log.parts])
+    ids = hits["doc_id"].drop_nulls().cast(pl.String)
+    severe = matters and n_units >= _MANY
+    found = findings.finding(
+        "no_shared_documents",
+        "hits",
+        "doc_id",
+        n_units,
+        n_queries=n_units,
+        examples=ids,
+        severity="error" if severe else None,
+    )
+    if severe:
+        raise DataError(
+            f"hits.doc_id and qrels.doc_id have no id in common, over {n_units:,} labelled units with hits: for example "
+            f"{_some(ids)} in hits, {_some(labels.cast(pl.String))} in qrels. Every measure would be 0. Both must name "
+            "documents in the same way.",
+            found,
+        )
+    return [found]
+
+
+def near_queries(hit_queries: Sequence[pl.Series], qrels: pl.DataFrame) -> list[pl.DataFrame]:
+    """Count label query ids that no hit has, but that one would have after trimming or NFC."""
+    labels = qrels["query_id"].unique()
+    if labels.dtype != pl.String or not hit_queries:
+        return []
+    hits = pl.concat(hit_queries).unique()
+    altered = hits.to_frame("id").filter(is_odd("id")).filter(tidy("id") != pl.col("id"))["id"]
+    near = _near(labels, altered, lambda ids: hits.filter(hits.is_in(ids.implode())))
+    return [_finding("query_id", near, near)] if len(near) else []
+
+
+def near_documents(logs: Sequence[Table], qrels: pl.DataFrame, altered: pl.Series) -> list[pl.DataFrame]:
+    """The same for document ids. altered: the ids in hits that trimming or NFC would change."""
+    labels = qrels["doc_id"].unique()
+    if labels.dtype != pl.String:
+        return []
+
+    def present(ids: pl.Series) -> pl.Series:
+        scans = [
+            log.scan(part, ["doc_id"]).filter(pl.col("doc_id").is_in(ids.implode())) for log in logs for part in log.parts
+        ]
+        return collect(pl.concat(scans).unique(), [part for log in logs for part in log.parts])["doc_id"]
+
+    near = _near(labels, altered, present)
+    queries = qrels.filter(pl.col("doc_id").is_in(near.implode()))["query_id"].unique() if len(near) else near
+    return [_finding("doc_id", near, queries)] if len(near) else []
+
+
+def _near(labels: pl.Series, altered: pl.Series, present: Callable[[pl.Series], pl.Series]) -> pl.Series:
+    """The labels without a hit that meet one when both are tidied. `present` gives those of some ids that hits have."""
+    tidied_hits = altered.to_frame("id").select(tidy("id"))["id"].unique()
+    table = labels.to_frame("id")
+    odd = table.filter(is_odd("id")).filter(tidy("id") != pl.col("id"))
+    clean = table.filter(pl.col("id").is_in(tidied_hits.implode()))
+    candidates = pl.concat([odd, clean]).unique().with_columns(tidy("id").alias("tidied"))
+    if candidates.is_empty():
+        return labels.clear()
+    found = present(pl.concat([candidates["id"], candidates["tidied"]]).unique()).implode()
+    meets = pl.col("tidied").is_in(tidied_hits.implode()) | pl.col("tidied").is_in(found)
+    return candidates.filter(~pl.col("id").is_in(found) & meets)["id"]
+
+
+def _finding(column: str, ids: pl.Series, queries: pl.Series) -> pl.DataFrame:
+    return findings.finding("near_miss_ids", "qrels", column, len(ids), n_queries=len(queries), examples=ids)
+
+
+def _some(ids: pl.Series) -> str:
+    return ", ".join(printable(i) for i in ids.unique().bottom_k(3).sort())

@@ -1,0 +1,92 @@
+"""The error tree. Every failure that a user can cause is one of these, and each class has its exit code.
+
+    DocrecallError            70 when raised bare: a fault of ours
+      UsageError               2 a policy or an argument is not what it may be (a ValueError)
+        MeasureError           2 a measure that does not parse (a ValueError)
+      DataError                3 the tables broke the contract; `.findings` says where (a ValueError)
+      InputError               4 a file is absent, unreadable, damaged, or changed while it was read (an OSError)
+      InputTypeError           2 an argument of a kind that is no table (a TypeError)
+      OutputError              6 the results could not be written (an OSError)
+      SplitUnitError          70 a batch holds a part of a unit: the planner is wrong, never the number
+
+Messages say what was found, what was expected and what to do. They name files, tables, columns, counts and ids,
+and never print other cell text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+class DocrecallError(Exception):
+    """The root of everything that docrecall raises on purpose."""
+
+    exit_code = 70
+
+
+class UsageError(DocrecallError, ValueError):
+    """A policy, an argument or a combination of them that has no meaning."""
+
+    exit_code = 2
+
+
+class MeasureError(UsageError):
+    """A measure that is not in the grammar, or not in this version."""
+
+
+class DataError(DocrecallError, ValueError):
+    """The tables broke the contract. `findings` has one row per broken rule (columns of `Scores.findings`)."""
+
+    exit_code = 3
+
+    def __init__(self, message: str, findings: pl.DataFrame | None = None) -> None:
+        super().__init__(message)
+        self._findings = findings
+
+    @property
+    def findings(self) -> pl.DataFrame:
+        """The broken rules as a frame; empty when the fault is in columns or types, before any row was read."""
+        if self._findings is None:
+            from docrecall.findings import empty_findings
+
+            return empty_findings()
+        return self._findings
+
+
+class InputError(DocrecallError, OSError):
+    """A file that cannot be read as what it should be."""
+
+    exit_code = 4
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
+class InputTypeError(DocrecallError, TypeError):
+    """An argument that is neither a path, a frame nor an Arrow stream."""
+
+    exit_code = 2
+
+
+class OutputError(DocrecallError, OSError):
+    """The results could not be written; what stood there before still stands."""
+
+    exit_code = 6
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
+class SplitUnitError(DocrecallError):
+    """A unit (one query of one run) reached the kernel in parts."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Give ` Did you mean "x"?` for the closest known name, or an empty string."""
+    close = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f' Did you mean "{close[0]}"?' if close else ""

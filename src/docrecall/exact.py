@@ -1,0 +1,35 @@
+"""Exact sums of floats, so that a mean does not depend on the order or the batches in which values came."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from docrecall.measures.definition import Floats
+
+_HALF = 26
+_CHUNK = 1 << 24  # 2^24 halves of at most 27 bits sum to less than 2^53: each partial sum is exact in a double
+
+
+def exact_sum(values: Floats) -> Fraction:
+    """Add up finite doubles without rounding. An empty array gives 0.
+
+    Each double is a 53-bit whole number times a power of two. The whole numbers are split into halves and added per
+    power, which is exact in vectorised arithmetic; Python's integers do the rest.
+    """
+    total = Fraction(0)
+    for start in range(0, len(values), _CHUNK):
+        total += _chunk_sum(values[start : start + _CHUNK])
+    return total
+
+
+def _chunk_sum(values: Floats) -> Fraction:
+    mantissa, exponent = np.frexp(values)
+    whole = (mantissa * 2.0**53).astype(np.int64)
+    lowest = int(exponent.min())
+    power = exponent - lowest
+    high = np.bincount(power, weights=whole >> _HALF)
+    low = np.bincount(power, weights=whole & ((1 << _HALF) - 1))
+    units = sum(((int(h) << _HALF) + int(w)) << p for p, (h, w) in enumerate(zip(high, low, strict=True)))
+    return Fraction(units) * Fraction(2) ** (lowest - 53)

@@ -1,0 +1,195 @@
+"""What was noticed about the data, as a frame: one row per kind of finding, with counts and examples.
+
+The same frame carries what only deserves mention (info), what deserves a look (warning) and what breaks the
+contract (error; such rows live in a DataError, never in a result). `n_queries` counts units on `hits` (one query of
+one run) and queries on the other tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import polars as pl
+
+from docrecall.errors import DataError
+from docrecall.show import printable
+
+Severity = Literal["info", "warning", "error"]
+
+MOST_EXAMPLES = 5
+
+SCHEMA = pl.Schema(
+    {
+        "code": pl.String(),
+        "severity": pl.String(),
+        "table": pl.String(),
+        "column": pl.String(),
+        "n_rows": pl.Int64(),
+        "n_queries": pl.Int64(),
+        "examples": pl.List(pl.String()),
+        "file": pl.String(),
+    }
+)
+
+
+class Kind(NamedTuple):
+    """A kind of finding: how much it matters, what was found, and what that means or what to do."""
+
+    severity: Severity
+    found: str
+    means: str
+
+
+# The name of a broken rule is also the `reason` of the rows that `on_bad_rows="reject"` sets aside.
+KINDS: Mapping[str, Kind] = {
+    # rows that break the contract
+    "null_id": Kind("error", "rows without an id", "Every row needs one; a null id is nobody's."),
+    "id_too_large": Kind("error", "ids above 2^63 - 1", "Write such ids as String in all tables."),
+    "rank_null": Kind("error", "hits without a rank", "Ranks are whole numbers, 1 = best."),
+    "rank_fraction": Kind("error", "hits with a fractional rank", "Ranks are whole numbers, 1 = best."),
+    "rank_too_large": Kind("error", "hits with a rank of 2^53 or more", "Ranks are whole numbers, 1 = best."),
+    "rank_below_first": Kind("error", "hits with a rank below the first", "Ranks are whole numbers, 1 = best."),
+    "rank_zero": Kind(
+        "error",
+        "hits with rank 0",
+        "Ranks start at 1 here. Pass rank_base=0 (--rank-base 0) if the best hit of this log has rank 0, "
+        'or order="score" (--order score) if its ranks are not used.',
+    ),
+    "rank_conflict": Kind(
+        "error",
+        "hits that share the rank of another hit of their unit but differ from it",
+        "A rank belongs to one hit. Were two logs or two runs put together? A run_id column tells runs apart.",
+    ),
+    "score_null": Kind("error", "hits without a score", "Ordering by score needs a score in every row."),
+    "score_nan": Kind("error", "hits with a NaN score", "NaN has no place in an order."),
+    "relevance_null": Kind("error", "labels without a relevance", "Leave the column out if every label has grade 1."),
+    "label_two_grades": Kind(
+        "error", "labels that give one (query_id, doc_id) several grades", "Keep one grade for each pair."
+    ),
+    "query_repeated": Kind("error", "rows that repeat a query_id", "Each query stands once, or it would weigh double."),
+    "status_unknown": Kind(
+        "error", "rows with an unknown status", "It may be answerable, unanswerable, unlabelled or null."
+    ),
+    "ids_collapse": Kind(
+        "error",
+        'ids that become another id under normalize_ids="NFC"',
+        "Two ids would be taken for one. Rename one of them, or do not normalise.",
+    ),
+    # tables that do not fit together
+    "no_shared_queries": Kind("error", "queries with hits, none of which has a label", "No query id is in common."),
+    # counted, and scored all the same
+    "duplicate_hits": Kind("info", "hits delivered again, collapsed", "An identical row stands already."),
+    "duplicate_labels": Kind("info", "labels delivered again, collapsed", "An identical row stands already."),
+    "rank_gaps": Kind("info", "jumps between logged ranks", 'A missing rank leaves its place empty; see ranks="recount".'),
+    "tied_scores": Kind("info", "hits that share their score within the unit", "Ties are ordered by id."),
+    "unlabelled_hits": Kind("info", "hits of units without labels", "They are in no mean."),
+    "outside_universe": Kind("info", "hits of queries that are not listed", "They are counted and not used."),
+    "files_left_out": Kind("info", "files left out because their names start with . or _", "They were not read."),
+    "label_conflict": Kind("warning", "queries whose stated label_status the labels contradict", "The status wins."),
+    "near_miss_ids": Kind(
+        "warning",
+        "label ids that no hit has, but that one would have after trimming or NFC",
+        'Ids are compared exactly. See normalize_ids="NFC", or trim them at the source.',
+    ),
+    "no_shared_documents": Kind(
+        "warning",
+        "labelled units with hits, and no document id in common between all hits and all labels",
+        "Do both sides name documents the same way? From 20 such units on this is an error.",
+    ),
+    "mostly_without_hits": Kind(
+        "warning",
+        "scored units without hits, more than half of their run",
+        'If the log covers only part of the labels, score with universe="hits" (--universe hits).',
+    ),
+    "not_compared": Kind(
+        "warning",
+        "columns with a meaning that this version does not apply",
+        "Versions and weights are not read yet: hits count at any version, queries weigh the same.",
+    ),
+}
+
+
+def finding(
+    code: str,
+    table: str,
+    column: str | None,
+    n_rows: int,
+    *,
+    n_queries: int = 0,
+    examples: pl.Series | Sequence[Any] = (),
+    file: str | None = None,
+    severity: Severity | None = None,
+) -> pl.DataFrame:
+    """Build one row. `examples` are ids; the five smallest are kept, as text, so that batches do not change them."""
+    ids = pl.Series(examples, strict=False).cast(pl.String).drop_nulls().unique().bottom_k(MOST_EXAMPLES)
+    row = (
+        code,
+        severity or KINDS[code].severity,
+        table,
+        column,
+        n_rows,
+        n_queries,
+        ids.sort().to_list(),
+        file,
+    )
+    return pl.DataFrame([row], schema=SCHEMA, orient="row")
+
+
+def empty_findings() -> pl.DataFrame:
+    """Give the frame without rows."""
+    return pl.DataFrame(schema=SCHEMA)
+
+
+def merge(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Add up findings of the same kind, table and column; errors first, then warnings, then by name.
+
+    The counts add, the five smallest examples and the first file stay: the result does not depend on how the rows
+    were cut into batches.
+    """
+    if not frames:
+        return empty_findings()
+    order = pl.col("severity").replace_strict({"error": 0, "warning": 1, "info": 2}, return_dtype=pl.Int8)
+    return (
+        pl.concat(frames)
+        .group_by("code", "severity", "table", "column")
+        .agg(
+            pl.col("n_rows", "n_queries").sum(),
+            pl.col("examples").explode(empty_as_null=False).unique().sort().head(MOST_EXAMPLES),
+            pl.col("file").min(),
+        )
+        .filter(pl.col("n_rows") > 0)
+        .sort(order, "code", "table", "column")
+        .select(SCHEMA.names())
+    )
+
+
+def errors(findings: pl.DataFrame) -> pl.DataFrame:
+    """Give the rows that break the contract."""
+    return findings.filter(pl.col("severity") == "error")
+
+
+def describe(row: Mapping[str, Any]) -> str:
+    """Say one finding in a sentence: place, count, what it is, ids, file, what to do."""
+    kind = KINDS[row["code"]]
+    place = row["table"] if row["column"] is None else f"{row['table']}.{row['column']}"
+    parts = [f"{place}: {row['n_rows']:,} {kind.found}"]
+    if row["n_queries"]:
+        what = "unit" if row["table"] == "hits" else "query"
+        parts.append(f" in {row['n_queries']:,} {what}{'' if row['n_queries'] == 1 else 's' if what == 'unit' else ''}")
+    if row["examples"]:
+        more = ", .." if row["n_queries"] > len(row["examples"]) else ""
+        parts.append(f" ({', '.join(printable(e) for e in row['examples'])}{more})")
+    if row["file"]:
+        parts.append(f", first in {printable(row['file'])}")
+    return f"{''.join(parts)}. {kind.means}"
+
+
+def raise_errors(findings: pl.DataFrame) -> None:
+    """Raise one DataError that tells every broken rule, if there is any."""
+    broken = errors(findings)
+    if broken.is_empty():
+        return
+    lines = [describe(row) for row in broken.to_dicts()]
+    head = "The tables break the contract." if len(lines) == 1 else f"The tables break {len(lines)} rules."
+    raise DataError("\n  ".join([head, *lines]), broken)

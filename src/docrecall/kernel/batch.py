@@ -1,0 +1,53 @@
+"""A batch: whole units and their rows. It is all that the kernel sees, on one machine or on many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from docrecall.errors import SplitUnitError
+from docrecall.sources.table import Part
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some whole units of one log, checked.
+
+    units: run_id, query_id, n_hits, n_gaps, rejected (whether a bad row touched it): one row per unit, in the order of
+    the rows; units without rows may stand anywhere.
+    rows: query_id, rank (Int64, from 1), doc_id: the rows of each unit stand together, rank rising.
+    parts: where the rows come from, to say which file is to blame when reading fails.
+    read, duplicates, rejected, findings: what the contract made of the rows on the way here.
+    """
+
+    units: pl.DataFrame
+    rows: pl.LazyFrame
+    parts: Sequence[Part] = ()
+    read: int = 0
+    duplicates: int = 0
+    rejected: pl.DataFrame | None = None
+    findings: list[pl.DataFrame] = field(default_factory=list)
+
+
+def find_units(rows: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
+    """Find the units of rows that stand together by unit, with rank rising: key, n_hits, n_gaps in that order.
+
+    A gap is a place where ranks jump, before the first hit of a unit too. Raises SplitUnitError when a unit stands in
+    more than one place.
+    """
+    new = pl.any_horizontal(pl.col(c).ne_missing(pl.col(c).shift()) for c in key)
+    marked = rows.select(
+        *key,
+        (new | (pl.int_range(pl.len()) == 0)).alias("new"),
+        (pl.col("rank") - pl.when(new).then(0).otherwise(pl.col("rank").shift().fill_null(0)) > 1).alias("jump"),
+    ).with_columns(pl.col("new").cast(pl.Int64).cum_sum().alias("unit"))
+    units = (
+        marked.group_by("unit", maintain_order=True)
+        .agg(pl.col(key).first(), pl.len().cast(pl.Int64).alias("n_hits"), pl.col("jump").sum().cast(pl.Int64).alias("n_gaps"))
+        .drop("unit")
+    )
+    if units.select(key).is_duplicated().any():
+        raise SplitUnitError("a unit stands in more than one place of its batch. This is a fault of docrecall's planner.")
+    return units

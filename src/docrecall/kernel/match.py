@@ -1,0 +1,127 @@
+"""Rows against labels: which rows hold a judged document, and where each judged document first appears."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from docrecall.contract.ids import is_odd, tidy
+from docrecall.errors import SplitUnitError
+from docrecall.kernel.batch import Batch
+from docrecall.kernel.labels import Labels
+from docrecall.measures.definition import Ints
+from docrecall.sources.table import collect
+
+_QUERY_SEED, _DOC_SEED = 1, 2
+
+
+@dataclass(frozen=True)
+class Matched:
+    """A batch and its labels, met. Units, labels and rows are named by their numbers in the batch.
+
+    units: the batch's units. starts: first row of each unit, and the number of rows at the end.
+    labels: unit, doc_id, relevance; its row number names the label.
+    hit_row, hit_rank, hit_label: one entry per row that holds a judged document, by row.
+    rows: rank and doc_id of every row; None when nothing asked for them.
+    tidied_docs: document ids of the rows that trimming or NFC would change.
+    """
+
+    units: pl.DataFrame
+    starts: Ints
+    labels: pl.DataFrame
+    hit_row: Ints
+    hit_rank: Ints
+    hit_label: Ints
+    rows: pl.DataFrame | None
+    tidied_docs: pl.Series
+
+    @cached_property
+    def label_unit(self) -> Ints:
+        """The unit of each label."""
+        return self.labels["unit"].to_numpy()
+
+    @cached_property
+    def grade(self) -> Ints:
+        """The grade of each label."""
+        return self.labels["relevance"].to_numpy()
+
+    @cached_property
+    def first_hits(self) -> Ints:
+        """Positions in `hit_row` of each judged document's first appearance, by row."""
+        _, first = np.unique(self.hit_label, return_index=True)  # hit_row rises, so the first index is the first row
+        return np.sort(first)
+
+    @cached_property
+    def row_unit(self) -> Ints:
+        """The unit of every row."""
+        return np.repeat(np.arange(len(self.units)), np.diff(self.starts))
+
+    @cached_property
+    def docs_before(self) -> Ints:
+        """For each row, and for the end: how many (unit, document) pairs first appeared in the rows before it.
+
+        Differences of it count distinct documents. Decided on the ids themselves, not on hashes of them.
+        """
+        assert self.rows is not None
+        docs = self.rows["doc_id"].rechunk()
+        if docs.is_empty():
+            return np.zeros(1, dtype=np.int64)
+        # The newest Arrow layout hands strings over without a copy; unit boundaries make them lists without one too.
+        values = docs.to_arrow(compat_level=pl.CompatLevel.newest())
+        lists = pl.Series(pa.LargeListArray.from_arrays(pa.array(np.unique(self.starts)), values))
+        first = lists.list.eval(pl.element().is_first_distinct()).explode().to_numpy()
+        return np.concatenate([[0], np.cumsum(first, dtype=np.int64)])
+
+
+def match(batch: Batch, labels: Labels, *, all_rows: bool) -> Matched:
+    """Join the rows of a batch to the labels of its units, on the ids themselves.
+
+    all_rows: bring in every row, for measures that look at unjudged documents too; else only rows whose 64-bit
+    key meets a label's, a small part, which the join then decides.
+    """
+    unit_labels = labels.of(batch.units)
+    starts = np.concatenate([[0], np.cumsum(batch.units["n_hits"].to_numpy())]).astype(np.int64)
+    rows, hits = _candidates(batch, unit_labels, all_rows=all_rows)
+    if rows is not None and rows.height != starts[-1]:
+        raise SplitUnitError(f"a batch of {starts[-1]} rows was read as {rows.height}. This is a fault of docrecall's planner.")
+    unit = np.searchsorted(starts, hits["row"].to_numpy(), side="right") - 1
+    exact = (
+        hits.with_columns(pl.Series("unit", unit, dtype=pl.Int64))
+        .join(unit_labels.with_row_index("label"), on=["unit", "doc_id"], how="inner", validate="m:1")
+        .sort("row")
+    )
+    return Matched(
+        units=batch.units,
+        starts=starts,
+        labels=unit_labels,
+        hit_row=exact["row"].cast(pl.Int64).to_numpy(),
+        hit_rank=exact["rank"].to_numpy(),
+        hit_label=exact["label"].cast(pl.Int64).to_numpy(),
+        rows=rows,
+        tidied_docs=_tidied(hits),
+    )
+
+
+def _candidates(batch: Batch, unit_labels: pl.DataFrame, *, all_rows: bool) -> tuple[pl.DataFrame | None, pl.DataFrame]:
+    """All rows if asked for, and those that may hold a judged document or whose id is odd: row, rank, doc_id."""
+    query = batch.units["query_id"].gather(unit_labels["unit"])
+    keys = pl.select(query.hash(_QUERY_SEED) ^ unit_labels["doc_id"].hash(_DOC_SEED)).to_series()
+    wanted = (pl.col("query_id").hash(_QUERY_SEED) ^ pl.col("doc_id").hash(_DOC_SEED)).is_in(keys.implode())
+    if unit_labels["doc_id"].dtype == pl.String:
+        wanted |= is_odd("doc_id")
+    numbered = batch.rows.with_row_index("row")
+    if not all_rows:
+        return None, collect(numbered.filter(wanted).select("row", "rank", "doc_id"), batch.parts)
+    rows = collect(numbered.select("row", "rank", "doc_id", wanted.alias("wanted")), batch.parts)
+    return rows, rows.filter("wanted").drop("wanted")
+
+
+def _tidied(hits: pl.DataFrame) -> pl.Series:
+    if hits["doc_id"].dtype != pl.String:
+        return hits["doc_id"].clear()
+    odd = hits.lazy().select("doc_id").filter(is_odd("doc_id")).filter(tidy("doc_id") != pl.col("doc_id"))
+    return odd.unique().collect()["doc_id"]

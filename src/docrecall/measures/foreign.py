@@ -1,0 +1,35 @@
+"""Names that other evaluators use, answered with ours."""
+
+from __future__ import annotations
+
+import re
+
+# Folded to lower case, without separators.
+_FAMILIES = {
+    "doc_recall": ("recall", "r", "contextrecall", "idbasedcontextrecall"),
+    "doc_precision": ("precision", "p", "prec", "contextprecision", "idbasedcontextprecision"),
+    "doc_f1": ("f1", "f", "fscore", "fmeasure"),
+    "doc_hit": ("hit", "hits", "hitrate", "success", "accuracy", "acc"),
+    "doc_rr": ("mrr", "rr", "reciprank", "reciprocalrank", "meanreciprocalrank"),
+    "doc_ap": ("map", "ap", "mapcut", "averageprecision", "meanaverageprecision"),
+    "doc_ndcg": ("ndcg", "ndcgcut"),
+    "doc_judged": ("judged", "judgedk"),
+}
+_OURS = {foreign: ours for ours, names in _FAMILIES.items() for foreign in names}
+_SHAPE = re.compile(r"(?P<name>[A-Za-z][A-Za-z1 _-]*?)[@_. ]?(?P<k>[0-9]+)?")
+
+
+def our_names(text: str) -> tuple[str, str] | None:
+    """Give (our name with the chunk cut, our name with the documents cut), or None for a name that nobody uses.
+
+    A name without a number stands for the whole list, for which there is one cut only: the second is then empty.
+    """
+    match = _SHAPE.fullmatch(text.strip())
+    if match is None:
+        return None
+    ours = _OURS.get(re.sub(r"[^a-z0-9]", "", match["name"].lower()))
+    if ours is None:
+        return None
+    if match["k"] is None:
+        return f"{ours}@all", ""
+    return f"{ours}@{match['k']}", f"{ours}@{match['k']}docs"

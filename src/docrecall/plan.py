@@ -1,0 +1,201 @@
+"""Files -> batches of whole units, decided by evidence.
+
+One cheap pass over the keys and ranks of a log shows where units begin. When no rank falls or repeats inside
+a unit and no unit begins twice, the log is sorted by unit: that pass was also the proof that ranks are unique, and
+slices of the files are batches. Anything else (scattered units, rows out of order, rows delivered twice, bad rows,
+order by score) goes through `shards`, which brings each unit's rows together first, and is checked there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from docrecall import findings
+from docrecall.contract.hits import check_hits, find_offenders, unit_key
+from docrecall.kernel.batch import Batch, find_units
+from docrecall.options import Options
+from docrecall.shards import shards
+from docrecall.sources.table import Part, Table, collect
+
+Ints = npt.NDArray[np.int64]
+
+BATCH_ROWS = 2_500_000
+_PROBE_ROWS = 4_000_000
+DEFAULT_RUN = "run"
+
+
+def check_logs(logs: Sequence[Table], found: Sequence[pl.DataFrame], options: Options) -> list[pl.DataFrame | None]:
+    """Give what `prove_sorted` says of each log; when rows by themselves break the contract, raise a DataError.
+
+    found: what the check of the other tables found, so that one message tells everything.
+    """
+    layouts = [prove_sorted(log, options) for log in logs]
+    if options.on_bad_rows == "error":
+        bad = [f for log, layout in zip(logs, layouts, strict=True) if layout is None for f in find_offenders(log, options)]
+        findings.raise_errors(findings.merge([*found, *bad]))
+    return layouts
+
+
+def batches(log: Table, units: pl.DataFrame | None, options: Options, batch_rows: int) -> Iterator[Batch]:
+    """Yield the batches of one log. Every row of the log is in exactly one of them, or counted on the way.
+
+    units: what `prove_sorted` gave.
+    """
+    if units is not None:
+        yield from _slices(log, units, options, batch_rows)
+        return
+    key = unit_key(log)
+    for rows in shards(log, batch_rows):
+        checked = check_hits(rows, log, options)
+        units = _touched(find_units(checked.rows, key), checked.rejected, key)
+        yield Batch(
+            _named(units, log),
+            checked.rows.lazy().select("query_id", "rank", "doc_id"),
+            log.parts,
+            read=rows.height,
+            duplicates=checked.duplicates,
+            rejected=checked.rejected,
+            findings=checked.findings,
+        )
+
+
+def _touched(units: pl.DataFrame, rejected: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
+    """Mark the units that bad rows touch, and add those that have nothing but bad rows.
+
+    A row without a run touches its query in every run; a row without a query touches none.
+    """
+    bad = rejected.select(key).filter(pl.col("query_id").is_not_null()).unique()
+    whole = bad.filter(pl.all_horizontal(pl.col(key).is_not_null())).with_columns(pl.lit(True).alias("rejected"))
+    lost = bad.filter(pl.any_horizontal(pl.col(key).is_null()))["query_id"]
+    joined = units.join(whole, on=key, how="full", coalesce=True, maintain_order="left_right")
+    return joined.with_columns(
+        pl.col("n_hits", "n_gaps").fill_null(0),
+        pl.col("rejected").fill_null(False) | pl.col("query_id").is_in(lost.implode()),
+    )
+
+
+def _named(units: pl.DataFrame, log: Table) -> pl.DataFrame:
+    """Give the units their run: the log's own column, the caller's name, or `run`."""
+    if "run_id" not in units.columns:
+        units = units.with_columns(pl.lit(log.run or DEFAULT_RUN).alias("run_id"))
+    return units.select("run_id", "query_id", "n_hits", "n_gaps", "rejected")
+
+
+def prove_sorted(log: Table, options: Options) -> pl.DataFrame | None:
+    """Give the units of a log in row order (key, n_hits, n_gaps), or None when it is not sorted and clean.
+
+    Reads keys and ranks only. Between unit starts nothing is brought in unless a rank does not follow its predecessor.
+    """
+    ranks_as_logged = options.order == "rank" and options.ranks == "logged" and log.columns["rank"] == pl.Int64
+    if not ranks_as_logged or not log.n_rows:
+        return None
+    key = unit_key(log)
+    if any(part.null_count("doc_id") for part in log.parts) or _probe_scattered(log, key):
+        return None
+    frames, offset = [], 0
+    for part in log.parts:
+        if part.n_rows:
+            frames.append(_marks(log, part, key).with_columns(pl.col("row") + offset))
+            offset += part.n_rows
+    marks = _stitch(pl.concat(frames), key)
+    first = options.rank_base
+    clean = marks.select(
+        ok=~pl.any_horizontal(pl.col(*key, "rank").is_null()) & (pl.col("rank") >= first) & (pl.col("new") | (pl.col("step") > 0))
+    )["ok"]
+    if not clean.all():
+        return None
+    return _units_of(marks, key, first, log.n_rows)
+
+
+def _marks(log: Table, part: Part, key: Sequence[str]) -> pl.DataFrame:
+    """The rows of a part where something happens: a unit begins, a rank does not follow, the part ends."""
+    scan = log.scan(part, [*key, "rank"]).with_row_index("row")
+    new = pl.any_horizontal(pl.col(c).ne_missing(pl.col(c).shift()) for c in key)
+    step = pl.col("rank") - pl.col("rank").shift()
+    marked = scan.with_columns(new.alias("new"), step.alias("step")).filter(
+        pl.col("new") | pl.col("step").ne_missing(1) | (pl.col("row") == part.n_rows - 1)
+    )
+    return collect(marked, [part]).with_columns(pl.col("row").cast(pl.Int64))
+
+
+def _stitch(marks: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
+    """Join what a file boundary cut: the first row of a part goes on where the part before it ended."""
+    same = pl.all_horizontal(pl.col(c) == pl.col(c).shift() for c in key)
+    follows = pl.col("row") == pl.col("row").shift() + 1
+    cut = (same & follows & pl.col("step").is_null()).fill_null(False)
+    return marks.with_columns(
+        pl.when(cut).then(False).otherwise(pl.col("new")).alias("new"),
+        pl.when(cut).then(pl.col("rank") - pl.col("rank").shift()).otherwise(pl.col("step")).alias("step"),
+    )
+
+
+def _units_of(marks: pl.DataFrame, key: Sequence[str], first: int, n_rows: int) -> pl.DataFrame | None:
+    heads = marks.filter("new")
+    rising = heads["query_id"]
+    proved = len(key) == 1 and bool((rising.slice(1) > rising.slice(0, len(rising) - 1)).all())
+    if not proved and heads.select(key).is_duplicated().any():
+        return None
+    jump = pl.when("new").then(pl.col("rank") > first).otherwise(pl.col("step") > 1)
+    jumps = marks.filter(jump)["row"].to_numpy()
+    starts = heads["row"].to_numpy()
+    gaps = np.bincount(np.searchsorted(starts, jumps, side="right") - 1, minlength=len(starts))
+    return heads.select(
+        *key,
+        pl.Series("n_hits", np.diff(starts, append=n_rows)),
+        pl.Series("n_gaps", gaps.astype(np.int64)),
+        pl.lit(False).alias("rejected"),
+    )
+
+
+def _probe_scattered(log: Table, key: Sequence[str]) -> bool:
+    """Whether units already begin twice among the first rows, in which case marking all rows would be a waste."""
+    part = next(part for part in log.parts if part.n_rows)
+    scan = log.scan(part, key).head(_PROBE_ROWS)
+    new = pl.any_horizontal(pl.col(c).ne_missing(pl.col(c).shift()) for c in key)
+    heads = collect(scan.filter(new).select(pl.struct(key).hash().alias("h")), [part])["h"]
+    return heads.n_unique() < len(heads)
+
+
+def _slices(log: Table, units: pl.DataFrame, options: Options, batch_rows: int) -> Iterator[Batch]:
+    """Cut a sorted log between units, near the wanted size and at the end of a file where one is near."""
+    named = _named(units, log)
+    ends = np.cumsum(units["n_hits"].to_numpy())
+    file_ends = np.cumsum([part.n_rows for part in log.parts])
+    start, unit = 0, 0
+    while start < log.n_rows:
+        goal = _goal(start, batch_rows, ends, file_ends)
+        stop = int(np.searchsorted(ends, goal)) + 1
+        end = int(ends[stop - 1])
+        rows, parts = _between(log, start, end, file_ends)
+        if options.rank_base != 1:
+            rows = rows.with_columns(pl.col("rank") + (1 - options.rank_base))
+        yield Batch(named.slice(unit, stop - unit), rows, parts, read=end - start)
+        start, unit = end, stop
+
+
+def _goal(start: int, batch_rows: int, ends: Ints, file_ends: Ints) -> int:
+    """The row at which the batch should end: a file's end between half and one and a half of the wanted size."""
+    goal = start + batch_rows
+    near = file_ends[(file_ends > start + batch_rows // 2) & (file_ends <= start + batch_rows + batch_rows // 2)]
+    whole = near[np.isin(near, ends[np.searchsorted(ends, near).clip(max=len(ends) - 1)])]
+    if len(whole):
+        goal = int(whole[np.argmin(np.abs(whole - goal))])
+    return min(goal, int(ends[-1]))
+
+
+def _between(log: Table, start: int, end: int, file_ends: Ints) -> tuple[pl.LazyFrame, list[Part]]:
+    scans: list[pl.LazyFrame] = []
+    parts: list[Part] = []
+    for part, stop in zip(log.parts, file_ends.tolist(), strict=True):
+        begin = stop - part.n_rows
+        low, high = max(start, begin), min(end, stop)
+        if low < high:
+            scan = log.scan(part, ["query_id", "rank", "doc_id"])
+            scans.append(scan if (low, high) == (begin, stop) else scan.slice(low - begin, high - low))
+            parts.append(part)
+    return pl.concat(scans), parts
+

@@ -1,0 +1,137 @@
+"""The main job, which reads like its data flow: tables -> contract -> batches -> kernel -> scores."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import polars as pl
+
+from docrecall import findings
+from docrecall.contract.known import Known, check_known
+from docrecall.contract.schema import Inputs, settle
+from docrecall.kernel.batch import Batch
+from docrecall.kernel.per_query import match_batch, score_batch
+from docrecall.ledger import Ledger
+from docrecall.measures.grammar import Measure, parse_all
+from docrecall.measures.registry import DEFAULT_MEASURES, depends_on_labels
+from docrecall.options import Options
+from docrecall.plan import BATCH_ROWS, batches, check_logs, prove_sorted
+from docrecall.scores import Scores
+from docrecall.sources.read import read_logs, read_table
+from docrecall.store import OutputFolder
+from docrecall.summary import Tally
+from docrecall.tables import HITS, QRELS, QUERIES
+from docrecall.universe import units_without_hits
+
+Progress = Callable[[int, int], None]
+
+
+def score(
+    hits: Any,
+    qrels: Any,
+    measures: str | Iterable[str | Measure] = DEFAULT_MEASURES,
+    *,
+    queries: Any = None,
+    out: str | os.PathLike[str] | None = None,
+    batch_rows: int = BATCH_ROWS,
+    progress: Progress | None = None,
+    **policies: Any,
+) -> Scores:
+    """Score retrieval logs against labels, at document level, with every query and row accounted for.
+
+    hits: columns query_id, rank, doc_id (run_id and score where there are any); qrels: query_id, doc_id, relevance
+    (integer, 1 where the column is absent); queries: query_id and label_status. Each is a path, a list of paths, a
+    directory, a glob, a polars DataFrame or LazyFrame, or anything with `__arrow_c_stream__`; hits may also be a dict
+    run name -> any of these. Ids are String or integer, of the same kind on all tables.
+
+    measures: names such as `doc_recall@1,3,10` or `doc_ndcg@10docs`; see `docrecall measures`.
+    out: a folder for the results. Batches then go to disk as they are scored, and the folder is replaced as a whole
+    when all is done. batch_rows: about how many hits are worked on at a time; results do not depend on it.
+    progress: called with (rows done, rows in all) after each batch. policies: the fields of `Options`.
+
+    Raises MeasureError and UsageError for what was asked, InputTypeError and InputError for tables that cannot be
+    read, DataError for tables that break the contract, OutputError when `out` cannot be written.
+    """
+    options = Options.of(**policies)
+    wanted = parse_all(measures)
+    inputs = _read(hits, qrels, queries, options)
+    with ExitStack() as stack:
+        folder = stack.enter_context(OutputFolder(out)) if out is not None else None
+        scores = evaluate(inputs, wanted, options, batch_rows=batch_rows, progress=progress, folder=folder)
+        if folder is not None:
+            return replace(scores, _per_query=folder.commit(scores))
+    return scores
+
+
+def _read(hits: Any, qrels: Any, queries: Any, options: Options) -> Inputs:
+    logs = read_logs(hits, HITS)
+    listed = None if queries is None else read_table(queries, QUERIES)
+    return settle(Inputs(logs, read_table(qrels, QRELS), listed), options)
+
+
+def evaluate(
+    inputs: Inputs,
+    measures: Sequence[Measure],
+    options: Options,
+    *,
+    batch_rows: int = BATCH_ROWS,
+    progress: Progress | None = None,
+    folder: OutputFolder | None = None,
+) -> Scores:
+    """Score settled inputs. Without measures this is the check of the contract alone."""
+    known = check_known(inputs)
+    layouts = check_logs(inputs.logs, known.findings, options)
+    names = [str(m) for m in measures]
+    ledger, tally = Ledger(inputs, known, options), Tally(names)
+    frames: list[pl.DataFrame] = []
+    keep = frames.append if folder is None else folder.add
+
+    def take(batch: Batch) -> None:
+        scores = score_batch(batch, known.labels, measures, options)
+        ledger.add(batch, scores)
+        tally.add(scores.units)
+        keep(scores.units.select("run_id", "query_id", "status", "n_hits", *names))
+
+    for log, layout in zip(inputs.logs, layouts, strict=True):
+        for batch in batches(log, layout, options, batch_rows):
+            if ledger.broken or ledger.breaks(batch):
+                ledger.add(batch)  # the account of what is wrong goes on, scoring does not
+            else:
+                take(batch)
+            if progress is not None:
+                progress(ledger.read, inputs.n_hits)
+    ledger.raise_broken()
+    for batch in units_without_hits(known, ledger.runs, options):
+        take(batch)
+    ledger.cross_check(tally.accounting(), matters=any(depends_on_labels(m.name) for m in measures))
+    inputs.check_unchanged()
+    return Scores(
+        measures=tuple(names),
+        accounting=tally.accounting(),
+        findings=findings.merge(ledger.findings),
+        rows=ledger.rows(),
+        rejected=ledger.rejected_rows(),
+        options=options,
+        inputs=inputs.fingerprints(),
+        _per_query=folder.finish_per_query() if folder else pl.concat(frames).sort("run_id", "query_id"),
+        _summary=tally.summary(),
+        _match=partial(_matches, inputs, known, options, batch_rows),
+    )
+
+
+def _matches(inputs: Inputs, known: Known, options: Options, batch_rows: int) -> pl.DataFrame:
+    """Go through the batches again, for the matches alone."""
+    inputs.check_unchanged()
+    ledger = Ledger(inputs, known, options)
+    frames = []
+    for log in inputs.logs:
+        for batch in batches(log, prove_sorted(log, options), options, batch_rows):
+            ledger.note_units(batch)
+            frames.append(match_batch(batch, known.labels, options))
+    frames += [match_batch(batch, known.labels, options) for batch in units_without_hits(known, ledger.runs, options)]
+    return pl.concat(frames).sort("run_id", "query_id", "doc_id")

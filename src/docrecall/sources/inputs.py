@@ -1,0 +1,38 @@
+"""The tables of one run of the tool, together."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from docrecall.sources.table import Table
+
+
+class Inputs(NamedTuple):
+    """Hits are one table, or one per run that the caller named; the others are one table each."""
+
+    logs: list[Table]
+    qrels: Table
+    queries: Table | None
+
+    def all(self) -> list[Table]:
+        """Every table that was given."""
+        return [*self.logs, self.qrels, *([self.queries] if self.queries else [])]
+
+    @property
+    def n_hits(self) -> int:
+        """Rows of all logs."""
+        return sum(log.n_rows for log in self.logs)
+
+    def check_unchanged(self) -> None:
+        """Raise InputError when a file is not what it was when it was listed."""
+        for table in self.all():
+            for part in table.parts:
+                part.check_unchanged()
+
+    def fingerprints(self) -> list[dict[str, Any]]:
+        """What was read: table, run, file, rows, and the size and time of the file."""
+        return [
+            {"table": table.spec.name, "run": table.run, "file": part.file, "rows": part.n_rows, **part.fingerprint}
+            for table in self.all()
+            for part in table.parts
+        ]

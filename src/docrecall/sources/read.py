@@ -1,0 +1,139 @@
+"""Anything that holds a table -> `Table`: paths, polars frames, Arrow streams."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from docrecall.errors import InputError, InputTypeError
+from docrecall.show import printable
+from docrecall.sources.files import FileRef, list_files
+from docrecall.sources.table import Part, Table
+from docrecall.tables import TableSpec
+
+_KINDS = "a path, a list of paths, a polars DataFrame or LazyFrame, or an object with __arrow_c_stream__"
+
+
+def read_table(source: Any, spec: TableSpec, run: str | None = None) -> Table:
+    """Open one table. Footers are read, rows are not (a LazyFrame is run once, into a temporary file).
+
+    source: a path, a list of paths, a directory or glob, a DataFrame, a LazyFrame, or anything with
+    `__arrow_c_stream__`. Raises InputError for files that cannot be read and InputTypeError for anything else.
+    """
+    if isinstance(source, str | os.PathLike):
+        return _from_paths([os.fspath(source)], spec, run)
+    if isinstance(source, pl.LazyFrame):
+        return _from_lazy(source, spec, run)
+    if isinstance(source, pl.DataFrame):
+        return Table(spec, [_frame_part(source, spec)], run)
+    if hasattr(source, "__arrow_c_stream__"):
+        return Table(spec, [_frame_part(pl.DataFrame(source), spec)], run)
+    if isinstance(source, Sequence) and source and all(isinstance(s, str | os.PathLike) for s in source):
+        return _from_paths([os.fspath(s) for s in source], spec, run)
+    found = "an empty list" if isinstance(source, Sequence) and not source else f"a {type(source).__name__}"
+    raise InputTypeError(f"{spec.name} is {found}; expected {_KINDS}.")
+
+
+def read_logs(source: Any, spec: TableSpec) -> list[Table]:
+    """Open the hits: one table, or a dict run name -> table."""
+    if not isinstance(source, Mapping):
+        return [read_table(source, spec)]
+    if not source:
+        raise InputTypeError(f"{spec.name} is an empty dict; expected run name -> {_KINDS}.")
+    for name in source:
+        if not isinstance(name, str) or not name:
+            raise InputTypeError(f"{spec.name}: run names are text that is not empty, and one is {name!r}.")
+    return [read_table(source[name], spec, run=name) for name in sorted(source)]
+
+
+def _from_paths(paths: list[str], spec: TableSpec, run: str | None) -> Table:
+    listing = list_files(paths)
+    return Table(spec, [_file_part(file, spec) for file in listing.files], run, listing.left_out)
+
+
+def _file_part(file: FileRef, spec: TableSpec) -> Part:
+    try:
+        with file.open() as handle:
+            found = pl.read_parquet_schema(handle)
+        n_rows = int(pl.scan_parquet(file.open(), glob=False).select(pl.len()).collect().item())
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        raise InputError(f"{printable(file.path)} is damaged: its footer cannot be read as Parquet.") from None
+    known = pl.Schema({c: t for c, t in found.items() if c in spec.columns})
+    folders = {key: value for key, value in file.partitions.items() if key in spec.columns}
+    _refuse_conflict(file, known, folders, spec)
+    schema = pl.Schema({**known, **{key: pl.String() for key in folders}})
+    names = [*found, *(key for key in file.partitions if key not in found)]
+    scan = partial(_scan_file, file, folders, list(schema))
+    return Part(
+        file.path,
+        n_rows,
+        schema,
+        names,
+        scan,
+        null_count=partial(_null_count, file, scan),
+        check_unchanged=file.check_unchanged,
+        fingerprint={"bytes": file.size, "mtime_ns": file.mtime_ns},
+    )
+
+
+def _scan_file(file: FileRef, folders: Mapping[str, str | None], columns: list[str]) -> pl.LazyFrame:
+    literals = [pl.lit(value, pl.String).alias(key) for key, value in folders.items()]
+    scan = pl.scan_parquet(file.open(), glob=False, hive_partitioning=False)
+    return scan.with_columns(literals).select(columns)
+
+
+def _null_count(file: FileRef, scan: Callable[[], pl.LazyFrame], column: str) -> int:
+    """Nulls of a column by the footer's statistics; by a scan where a writer left them out."""
+    import pyarrow.parquet as pq  # noqa: PLC0415 - a third of a second that small frames need not pay
+
+    with file.open() as handle:
+        footer = pq.ParquetFile(handle).metadata
+        names = [footer.schema.column(i).path for i in range(footer.num_columns)]
+        if column in names:
+            chunks = [footer.row_group(g).column(names.index(column)) for g in range(footer.num_row_groups)]
+            counts = [c.statistics.null_count if c.is_stats_set and c.statistics.has_null_count else None for c in chunks]
+            if None not in counts:
+                return sum(counts)
+    return int(scan().select(pl.col(column).null_count()).collect().item())
+
+
+def _refuse_conflict(file: FileRef, known: pl.Schema, folders: Mapping[str, str | None], spec: TableSpec) -> None:
+    """A column that is also a folder name must say the same as the folder; the engine would let the folder win."""
+    for key in known.keys() & folders.keys():
+        text = pl.col(key).cast(pl.String)
+        scan = pl.scan_parquet(file.open(), glob=False, hive_partitioning=False)
+        if scan.select(text.ne_missing(pl.lit(folders[key], pl.String)).any()).collect().item():
+            raise InputError(
+                f"{printable(file.path)}: the column {spec.name}.{key} and the folder {printable(key)}=.. above the "
+                "file say different things. Keep one of them."
+            )
+
+
+def _frame_part(frame: pl.DataFrame, spec: TableSpec) -> Part:
+    known = frame.select(c for c in spec.columns if c in frame.columns)
+    return Part(None, frame.height, known.schema, frame.columns, known.lazy, lambda c: known[c].null_count())
+
+
+def _from_lazy(frame: pl.LazyFrame, spec: TableSpec, run: str | None) -> Table:
+    """Run a LazyFrame once into a temporary file: slices of a plan that is not sorted differ from run to run."""
+    try:
+        schema = frame.collect_schema()
+        known = frame.select(c for c in spec.columns if c in schema)
+        if not known.collect_schema() or any(t == pl.Null for t in known.collect_schema().values()):
+            return Table(spec, [_frame_part(known.collect(), spec)], run)
+        folder = tempfile.TemporaryDirectory(prefix="docrecall-")
+        path = Path(folder.name) / f"{spec.name}.parquet"
+        known.sink_parquet(path, compression="lz4")
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise InputError(
+            f"the LazyFrame given as {spec.name} failed when it was run ({type(error).__name__}). "
+            "Collect it yourself to see why."
+        ) from error
+    part = _file_part(list_files([str(path)]).files[0], spec)
+    return Table(spec, [Part(None, part.n_rows, part.schema, list(schema), part.scan, part.null_count)], run, keep=folder)

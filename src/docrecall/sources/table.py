@@ -1,0 +1,117 @@
+"""A table as parts: files or frames that are scanned one by one and look alike to everything downstream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from docrecall.errors import DocrecallError, InputError
+from docrecall.show import printable
+from docrecall.tables import Kind, TableSpec, plain_type
+
+FILE = "__file"  # number of the part that a row came from
+LARGEST_RANK = 2**53  # from here on Float64 ranks are not exact, and no log has such ranks
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of a table with one schema.
+
+    file: None for a frame. schema: the known columns as found. names: all columns, for messages. scan: gives the
+    known columns; may be called any number of times. null_count: nulls of a column, from the footer where it tells.
+    """
+
+    file: str | None
+    n_rows: int
+    schema: pl.Schema
+    names: Sequence[str]
+    scan: Callable[[], pl.LazyFrame]
+    null_count: Callable[[str], int]
+    check_unchanged: Callable[[], None] = lambda: None
+    fingerprint: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table, or one run's hits when the caller named the run.
+
+    columns: the known columns that it has, with the type each is worked on in (String or Int64 for ids; Float64
+    ranks stay Float64, since the contract still has to look at their fractions). keep: whatever must live as long
+    as the parts do.
+    """
+
+    spec: TableSpec
+    parts: Sequence[Part]
+    run: str | None = None
+    left_out: int = 0
+    columns: dict[str, pl.DataType] = field(default_factory=dict)
+    normalize: bool = False
+    keep: Any = None
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of all parts."""
+        return sum(part.n_rows for part in self.parts)
+
+    def scan(self, part: Part, columns: Iterable[str]) -> pl.LazyFrame:
+        """Scan one part: the columns asked for, in the types of `self.columns`."""
+        return part.scan().select(self._conform(part, c) for c in columns)
+
+    def read(self, columns: Iterable[str]) -> pl.DataFrame:
+        """Read all parts into one frame with FILE, the number of each row's part."""
+        wanted = list(columns)
+        scans = [
+            self.scan(part, wanted).with_columns(pl.lit(number, pl.Int32).alias(FILE))
+            for number, part in enumerate(self.parts)
+        ]
+        return collect(pl.concat(scans), self.parts)
+
+    def _conform(self, part: Part, column: str) -> pl.Expr:
+        return conform(
+            column, part.schema[column], self.columns[column], self.spec.columns[column], nfc=self.normalize
+        )
+
+
+def conform(column: str, found: pl.DataType, wanted: pl.DataType, kind: Kind, *, nfc: bool = False) -> pl.Expr:
+    """Bring one column into its working type without changing what it says."""
+    col = pl.col(column)
+    if kind == "rank" and found.is_integer():
+        # A rank beyond every log is kept as such, so that the contract and not a failed cast speaks of it.
+        col = col.clip(upper_bound=LARGEST_RANK) if found in (pl.UInt64, pl.Int128) else col
+    if plain_type(found) != wanted or found != wanted:
+        col = col.cast(wanted)
+    if nfc and kind == "id" and wanted == pl.String:
+        col = col.str.normalize("NFC")
+    return col
+
+
+def collect(frame: pl.LazyFrame, parts: Sequence[Part]) -> pl.DataFrame:
+    """Collect with the streaming engine; when that fails, say which file is to blame.
+
+    The engine's own messages name no file and may print cell text, so they are not passed on.
+    """
+    try:
+        return frame.collect(engine="streaming")
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        if isinstance(error, DocrecallError):
+            raise
+        blame(parts)
+        raise
+
+
+def blame(parts: Sequence[Part]) -> None:
+    """Read each part by itself and raise an InputError for the first that cannot be read."""
+    for part in parts:
+        if part.file is None:
+            continue
+        part.check_unchanged()
+        try:
+            part.scan().select(pl.all().null_count()).collect(engine="streaming")
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+            raise InputError(
+                f"{printable(part.file)} is damaged: its footer reads well, but its data cannot be decoded. "
+                "Copy it again from its source."
+            ) from None

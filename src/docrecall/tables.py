@@ -1,0 +1,89 @@
+"""The tables: their columns, what each column may hold, and the types in which docrecall works on them.
+
+Ids become String or Int64, whole numbers Int64, so that no later stage sees another width, a Categorical or
+a Null-typed column. Columns that are not named here take no part in anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import polars as pl
+
+Kind = Literal["id", "text", "whole", "rank", "number", "flag", "status"]
+
+LABEL_STATUSES = ("answerable", "unanswerable", "unlabelled")
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """One table. `required` and `optional` map column names to the kind of value that they hold."""
+
+    name: str
+    required: Mapping[str, Kind]
+    optional: Mapping[str, Kind] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> dict[str, Kind]:
+        """All columns that docrecall knows, in the order of DESIGN section 2."""
+        return {**self.required, **self.optional}
+
+
+HITS = TableSpec(
+    "hits",
+    {"query_id": "id", "rank": "rank", "doc_id": "id"},
+    {
+        "run_id": "text",
+        "request_id": "id",
+        "chunk_id": "id",
+        "doc_version": "text",
+        "chunk_start": "whole",
+        "chunk_end": "whole",
+        "n_tokens": "whole",
+        "in_context": "flag",
+        "score": "number",
+    },
+)
+QRELS = TableSpec("qrels", {"query_id": "id", "doc_id": "id"}, {"relevance": "whole", "doc_version": "text"})
+QUERIES = TableSpec("queries", {"query_id": "id"}, {"label_status": "status", "weight": "number"})
+
+UNIT = ("run_id", "query_id")  # the key of what is scored
+STATUSES = ("scored", "rejected_rows", "unanswerable", "unlabelled", "no_relevant", "stale_labels")
+
+
+def plain_type(dtype: pl.DataType) -> pl.DataType:
+    """The type that a column has once its encoding is taken off: dictionary encoded text is text."""
+    return pl.String() if isinstance(dtype, pl.Categorical | pl.Enum) else dtype
+
+
+def fits(kind: Kind, dtype: pl.DataType) -> bool:
+    """Whether a column of this type may hold this kind. Null-typed columns fit: they hold nothing at all."""
+    dtype = plain_type(dtype)
+    if dtype == pl.Null:
+        return True
+    match kind:
+        case "id":
+            return dtype == pl.String or dtype.is_integer()
+        case "text" | "status":
+            return dtype == pl.String
+        case "whole":
+            return dtype.is_integer()
+        case "rank":
+            return dtype.is_integer() or dtype == pl.Float64
+        case "number":
+            return dtype.is_numeric()
+        case "flag":
+            return dtype == pl.Boolean
+
+
+EXPECTED: Mapping[Kind, str] = {
+    "id": "String or an integer type",
+    "text": "String",
+    "status": "String",
+    "whole": "an integer type",
+    "rank": "an integer type (Float64 only when every value is whole)",
+    "number": "a numeric type",
+    "flag": "Boolean",
+}

@@ -1,0 +1,53 @@
+"""Which units are scored besides those that the logs show: the ones without a single hit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import polars as pl
+
+from docrecall.contract.known import Known
+from docrecall.kernel.batch import Batch
+from docrecall.options import Options
+
+_AT_A_TIME = 250_000
+
+
+def expected_queries(known: Known, options: Options) -> pl.Series | None:
+    """The queries that every run is asked: the listed ones, else the labelled ones; None when only hits count."""
+    if options.universe == "hits":
+        return None
+    table = known.labels.queries if known.labels.queries is not None else known.labels.qrels
+    return pl.concat([table["query_id"], known.labels.rejected]).unique().sort()
+
+
+def units_without_hits(
+    known: Known, runs: Mapping[str, Sequence[pl.Series]], options: Options
+) -> Iterator[Batch]:
+    """Yield batches of the units that no row spoke of. runs: run -> the queries that it has hits for.
+
+    The last batch may be empty; there is always one, so that results without units have columns too.
+    """
+    expected = expected_queries(known, options)
+    rows = pl.LazyFrame(schema={"query_id": known.labels.qrels.schema["query_id"], "rank": pl.Int64, "doc_id": known.labels.qrels.schema["doc_id"]})
+    found = 0
+    for run, seen in runs.items():
+        missing = _missing(expected, seen) if expected is not None else []
+        for start in range(0, len(missing), _AT_A_TIME):
+            found += 1
+            yield Batch(_empty_units(run, missing.slice(start, _AT_A_TIME)), rows)
+    if not found:
+        yield Batch(_empty_units("", known.labels.qrels["query_id"].clear()), rows)
+
+
+def _missing(expected: pl.Series, seen: Sequence[pl.Series]) -> pl.Series:
+    if not seen:
+        return expected
+    met = pl.concat(seen).to_frame("query_id")
+    return expected.to_frame("query_id").join(met, on="query_id", how="anti", maintain_order="left")["query_id"]
+
+
+def _empty_units(run: str, queries: pl.Series) -> pl.DataFrame:
+    return pl.select(
+        pl.lit(run).alias("run_id"), queries.alias("query_id"), n_hits=pl.lit(0, pl.Int64), n_gaps=pl.lit(0, pl.Int64), rejected=False
+    )
