@@ -107,21 +107,18 @@ def match(batch: Batch, labels: Labels, *, all_rows: bool) -> Matched:
 
 
 def _candidates(batch: Batch, unit_labels: pl.DataFrame, *, all_rows: bool) -> tuple[pl.DataFrame | None, pl.DataFrame]:
-    """All rows if asked for, and those that may hold a judged document or whose id is odd: row, rank, doc_id."""
+    """All rows if asked for, and those that may hold a judged document or whose id is odd: row, rank, doc_id, odd."""
     query = batch.units["query_id"].gather(unit_labels["unit"])
     keys = pl.select(query.hash(_QUERY_SEED) ^ unit_labels["doc_id"].hash(_DOC_SEED)).to_series()
-    wanted = (pl.col("query_id").hash(_QUERY_SEED) ^ pl.col("doc_id").hash(_DOC_SEED)).is_in(keys.implode())
-    if unit_labels["doc_id"].dtype == pl.String:
-        wanted |= is_odd("doc_id")
-    numbered = batch.rows.with_row_index("row")
-    if not all_rows:
-        return None, collect(numbered.filter(wanted).select("row", "rank", "doc_id"), batch.parts)
-    rows = collect(numbered.select("row", "rank", "doc_id", wanted.alias("wanted")), batch.parts)
-    return rows, rows.filter("wanted").drop("wanted")
+    key = pl.col("query_id").hash(_QUERY_SEED) ^ pl.col("doc_id").hash(_DOC_SEED)
+    odd = is_odd("doc_id") if unit_labels["doc_id"].dtype == pl.String else pl.lit(False)
+    rows = batch.rows.with_row_index("row").with_columns(odd.alias("odd"), key.is_in(keys.implode()).alias("wanted"))
+    wanted = pl.col("wanted") | pl.col("odd")
+    if all_rows:
+        held = collect(rows.select("row", "rank", "doc_id", "odd", wanted), batch.parts)
+        return held, held.filter("wanted")
+    return None, collect(rows.filter(wanted).select("row", "rank", "doc_id", "odd"), batch.parts)
 
 
 def _tidied(hits: pl.DataFrame) -> pl.Series:
-    if hits["doc_id"].dtype != pl.String:
-        return hits["doc_id"].clear()
-    odd = hits.lazy().select("doc_id").filter(is_odd("doc_id")).filter(tidy("doc_id") != pl.col("doc_id"))
-    return odd.unique().collect()["doc_id"]
+    return hits.filter("odd").filter(tidy("doc_id") != pl.col("doc_id"))["doc_id"].unique()
