@@ -17,7 +17,9 @@ from docrecall.reference import doc_recall
 from docrecall.score import score
 from docrecall.scores import Scores
 from docrecall.store import load
-from docrecall.version import VERSION as __version__
+from docrecall.version import VERSION
+
+__version__ = VERSION
 
 __all__ = [
     "DataError",

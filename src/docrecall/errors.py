@@ -52,7 +52,8 @@ class DataError(DocrecallError, ValueError):
     def findings(self) -> pl.DataFrame:
         """The broken rules as a frame; empty when the fault is in columns or types, before any row was read."""
         if self._findings is None:
-            from docrecall.findings import empty_findings
+            # Upstream of everything, this module cannot import the schema of findings when it is loaded.
+            from docrecall.findings import empty_findings  # noqa: PLC0415
 
             return empty_findings()
         return self._findings

@@ -81,7 +81,9 @@ KINDS: Mapping[str, Kind] = {
     # counted, and scored all the same
     "duplicate_hits": Kind("info", "hits delivered again, collapsed", "An identical row stands already."),
     "duplicate_labels": Kind("info", "labels delivered again, collapsed", "An identical row stands already."),
-    "rank_gaps": Kind("info", "jumps between logged ranks", 'A missing rank leaves its place empty; see ranks="recount".'),
+    "rank_gaps": Kind(
+        "info", "jumps between logged ranks", 'A missing rank leaves its place empty; see ranks="recount".'
+    ),
     "tied_scores": Kind("info", "hits that share their score within the unit", "Ties are ordered by id."),
     "unlabelled_hits": Kind("info", "hits of units without labels", "They are in no mean."),
     "outside_universe": Kind("info", "hits of queries that are not listed", "They are counted and not used."),

@@ -81,13 +81,11 @@ class Ledger:
             if not self._met:
                 refuse_no_shared_query(queries, qrels)
             if not self._matches and self._labelled_hit_units:
-                self.findings += no_shared_document(
-                    self._inputs.logs, qrels, self._labelled_hit_units, matters=matters
-                )
+                self.findings += no_shared_document(self._inputs.logs, qrels, self._labelled_hit_units, matters=matters)
             self.findings += near_queries(queries, qrels)
             tidied = pl.concat(self._tidied).unique()
             self.findings += near_documents(self._inputs.logs, qrels, tidied)
-        lacking = accounting.filter(2 * pl.col("n_no_hits") > pl.col("n_scored"))["n_no_hits"].sum()
+        lacking = int(accounting.filter(2 * pl.col("n_no_hits") > pl.col("n_scored"))["n_no_hits"].sum())
         if lacking:
             self.findings.append(findings.finding("mostly_without_hits", "hits", None, lacking, n_queries=lacking))
 
@@ -99,7 +97,14 @@ class Ledger:
         outside = self._labels_outside()
         table = [
             ("hits", n_hits, used, self._duplicates, self._rejected, self._outside),
-            ("qrels", self._inputs.qrels.n_rows, qrels.rows.height - outside, qrels.duplicates, qrels.rejected.height, outside),
+            (
+                "qrels",
+                self._inputs.qrels.n_rows,
+                qrels.rows.height - outside,
+                qrels.duplicates,
+                qrels.rejected.height,
+                outside,
+            ),
         ]
         if self._inputs.queries and queries:
             table.append(("queries", self._inputs.queries.n_rows, queries.rows.height, 0, queries.rejected.height, 0))
@@ -115,7 +120,11 @@ class Ledger:
             if self._known.labels.queries is not None:
                 labels = labels.join(self._known.labels.queries, on="query_id", how="semi")
                 n_listed = labels.height
-                return self._known.labels.qrels.height - n_listed + labels.join(inside.to_frame("query_id"), on="query_id", how="anti").height
+                return (
+                    self._known.labels.qrels.height
+                    - n_listed
+                    + labels.join(inside.to_frame("query_id"), on="query_id", how="anti").height
+                )
         return labels.join(inside.to_frame("query_id"), on="query_id", how="anti").height
 
     def rejected_rows(self) -> pl.LazyFrame:

@@ -35,7 +35,9 @@ def check_logs(logs: Sequence[Table], found: Sequence[pl.DataFrame], options: Op
     """
     layouts = [prove_sorted(log, options) for log in logs]
     if options.on_bad_rows == "error":
-        bad = [f for log, layout in zip(logs, layouts, strict=True) if layout is None for f in find_offenders(log, options)]
+        bad = [
+            f for log, layout in zip(logs, layouts, strict=True) if layout is None for f in find_offenders(log, options)
+        ]
         findings.raise_errors(findings.merge([*found, *bad]))
     return layouts
 
@@ -104,7 +106,9 @@ def prove_sorted(log: Table, options: Options) -> pl.DataFrame | None:
     marks = _stitch(pl.concat(frames), key)
     first = options.rank_base
     clean = marks.select(
-        ok=~pl.any_horizontal(pl.col(*key, "rank").is_null()) & (pl.col("rank") >= first) & (pl.col("new") | (pl.col("step") > 0))
+        ok=~pl.any_horizontal(pl.col(*key, "rank").is_null())
+        & (pl.col("rank") >= first)
+        & (pl.col("new") | (pl.col("step") > 0))
     )["ok"]
     if not clean.all():
         return None
@@ -198,4 +202,3 @@ def _between(log: Table, start: int, end: int, file_ends: Ints) -> tuple[pl.Lazy
             scans.append(scan if (low, high) == (begin, stop) else scan.slice(low - begin, high - low))
             parts.append(part)
     return pl.concat(scans), parts
-

@@ -13,7 +13,7 @@ import polars as pl
 
 from docrecall import findings
 from docrecall.contract.known import Known, check_known
-from docrecall.contract.schema import Inputs, settle
+from docrecall.contract.schema import settle
 from docrecall.kernel.batch import Batch
 from docrecall.kernel.per_query import match_batch, score_batch
 from docrecall.ledger import Ledger
@@ -22,6 +22,7 @@ from docrecall.measures.registry import DEFAULT_MEASURES, depends_on_labels
 from docrecall.options import Options
 from docrecall.plan import BATCH_ROWS, batches, check_logs, prove_sorted
 from docrecall.scores import Scores
+from docrecall.sources.inputs import Inputs
 from docrecall.sources.read import read_logs, read_table
 from docrecall.store import OutputFolder
 from docrecall.summary import Tally

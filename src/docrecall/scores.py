@@ -85,4 +85,6 @@ class Scores:
 
     def __repr__(self) -> str:
         n = self.accounting.select(pl.col("n_total", "n_scored").sum()).row(0) if self.accounting.height else (0, 0)
-        return f"<Scores: {self.accounting.height} runs, {n[1]:,} of {n[0]:,} units scored, {len(self.measures)} measures>"
+        return (
+            f"<Scores: {self.accounting.height} runs, {n[1]:,} of {n[0]:,} units scored, {len(self.measures)} measures>"
+        )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.ipc as ipc
+from pyarrow import ipc
 
 from docrecall.errors import InputError, OutputError
 from docrecall.sources.table import FILE, Table, collect

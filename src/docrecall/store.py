@@ -141,8 +141,8 @@ def load(path: str | os.PathLike[str]) -> Scores:
             raise InputError(f"{printable(folder / name)} is missing; the manifest of this folder lists it.")
         if _fingerprint(folder / name) != wanted:
             raise InputError(
-                f"{printable(folder / name)} is not the file that was written with this manifest: it was changed, damaged, "
-                "or is of another run that is being put in place. Score again if it stays so."
+                f"{printable(folder / name)} is not the file that this manifest lists: it was changed, "
+                "damaged, or is of another run that is being put in place. Score again if it stays so."
             )
     frames = {name: pl.read_parquet(folder / f"{name}.parquet", glob=False) for name in _FRAMES}
     rejected = folder / REJECTED
@@ -165,7 +165,9 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
         if manifest["schema_version"] != SCHEMA_VERSION:
-            raise InputError(f"{printable(path)} is of schema version {manifest['schema_version']}; {SCHEMA_VERSION} is read.")
+            raise InputError(
+                f"{printable(path)} is of schema version {manifest['schema_version']}; {SCHEMA_VERSION} is read."
+            )
     except OSError as error:
         if isinstance(error, InputError):
             raise
@@ -204,16 +206,15 @@ def _merge(parts: list[Path], path: Path) -> None:
             else:
                 wanted = ordered.slice(start, _ROW_GROUP)
                 # Every key stands once, so a row group is exactly the rows between its first and last key.
-                low, high = wanted.row(0), wanted.row(-1)
-                group = scan.filter(_at_least(low, ">=") & _at_least(high, "<=")).collect().sort(KEY)
+                group = scan.filter(_between(wanted.row(0), wanted.row(-1))).collect().sort(KEY)
             writer.write_table(group.to_arrow(), row_group_size=_ROW_GROUP)
 
 
-def _at_least(key: tuple[Any, ...], how: str) -> pl.Expr:
+def _between(low: tuple[str, Any], high: tuple[str, Any]) -> pl.Expr:
     run, query = pl.col(KEY[0]), pl.col(KEY[1])
-    if how == ">=":
-        return (run > key[0]) | ((run == key[0]) & (query >= key[1]))
-    return (run < key[0]) | ((run == key[0]) & (query <= key[1]))
+    from_low: pl.Expr = (run > low[0]) | ((run == low[0]) & (query >= low[1]))
+    to_high: pl.Expr = (run < high[0]) | ((run == high[0]) & (query <= high[1]))
+    return from_low & to_high
 
 
 def _fingerprint(path: Path) -> dict[str, Any]:
@@ -242,7 +243,7 @@ def _nearest_folder(path: Path) -> Path:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what killed runs left. The kernel drops a dead run's lock, so a lock that can be had means nobody is there."""
+    """Remove what killed runs left: the kernel drops a dead run's lock, so a lock that is free has no owner."""
     for stale in folder.glob(f"{_STAGING}*"):
         with contextlib.suppress(OSError), (stale / ".lock").open("r+") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -251,7 +252,7 @@ def _sweep(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _named(target: Path) -> Iterator[None]:
-    """Turn failures to write into an OutputError that names the target; the engine reports a full disk in its own way."""
+    """Turn failures to write into an OutputError that names the target; the engine has its own words for a full disk."""
     try:
         yield
     except (OutputError, InputError):
@@ -259,4 +260,6 @@ def _named(target: Path) -> Iterator[None]:
     except (OSError, pl.exceptions.PolarsError) as error:
         full = "No space left" in str(error)
         reason = "no space left on the device" if full else getattr(error, "strerror", None) or type(error).__name__
-        raise OutputError(f"results were not written to {printable(target)}: {reason}. What stood there is as it was.") from None
+        raise OutputError(
+            f"results were not written to {printable(target)}: {reason}. What stood there is as it was."
+        ) from None

@@ -66,7 +66,9 @@ class Tally:
             for measure in self._measures:
                 n = self._values[run, measure]
                 mean = float(self._sums[run, measure]) / n if n else None
-                rows.append({"run_id": run, "measure": measure, "mean": mean, "n": n, "n_null": self._units[run]["scored"] - n})
+                rows.append(
+                    {"run_id": run, "measure": measure, "mean": mean, "n": n, "n_null": self._units[run]["scored"] - n}
+                )
         return pl.DataFrame(rows, schema=SUMMARY_SCHEMA)
 
     def accounting(self) -> pl.DataFrame:
@@ -77,6 +79,12 @@ class Tally:
             reasons = {column: counts[status] for status, column in _REASONS.items()}
             n_total = counts["scored"] + sum(reasons.values())
             rows.append(
-                {"run_id": run, "n_total": n_total, "n_scored": counts["scored"], "n_no_hits": counts["no_hits"], **reasons}
+                {
+                    "run_id": run,
+                    "n_total": n_total,
+                    "n_scored": counts["scored"],
+                    "n_no_hits": counts["no_hits"],
+                    **reasons,
+                }
             )
         return pl.DataFrame(rows, schema=ACCOUNTING_SCHEMA)

@@ -21,23 +21,23 @@ def expected_queries(known: Known, options: Options) -> pl.Series | None:
     return pl.concat([table["query_id"], known.labels.rejected]).unique().sort()
 
 
-def units_without_hits(
-    known: Known, runs: Mapping[str, Sequence[pl.Series]], options: Options
-) -> Iterator[Batch]:
+def units_without_hits(known: Known, runs: Mapping[str, Sequence[pl.Series]], options: Options) -> Iterator[Batch]:
     """Yield batches of the units that no row spoke of. runs: run -> the queries that it has hits for.
 
     The last batch may be empty; there is always one, so that results without units have columns too.
     """
+    ids = known.labels.qrels.schema
+    rows = pl.LazyFrame(schema={"query_id": ids["query_id"], "rank": pl.Int64, "doc_id": ids["doc_id"]})
+    nobody = pl.Series("query_id", [], dtype=ids["query_id"])
     expected = expected_queries(known, options)
-    rows = pl.LazyFrame(schema={"query_id": known.labels.qrels.schema["query_id"], "rank": pl.Int64, "doc_id": known.labels.qrels.schema["doc_id"]})
     found = 0
     for run, seen in runs.items():
-        missing = _missing(expected, seen) if expected is not None else []
+        missing = nobody if expected is None else _missing(expected, seen)
         for start in range(0, len(missing), _AT_A_TIME):
             found += 1
             yield Batch(_empty_units(run, missing.slice(start, _AT_A_TIME)), rows)
     if not found:
-        yield Batch(_empty_units("", known.labels.qrels["query_id"].clear()), rows)
+        yield Batch(_empty_units("", nobody), rows)
 
 
 def _missing(expected: pl.Series, seen: Sequence[pl.Series]) -> pl.Series:
@@ -49,5 +49,9 @@ def _missing(expected: pl.Series, seen: Sequence[pl.Series]) -> pl.Series:
 
 def _empty_units(run: str, queries: pl.Series) -> pl.DataFrame:
     return pl.select(
-        pl.lit(run).alias("run_id"), queries.alias("query_id"), n_hits=pl.lit(0, pl.Int64), n_gaps=pl.lit(0, pl.Int64), rejected=False
+        pl.lit(run).alias("run_id"),
+        queries.alias("query_id"),
+        n_hits=pl.lit(0, pl.Int64),
+        n_gaps=pl.lit(0, pl.Int64),
+        rejected=False,
     )

@@ -24,7 +24,7 @@ def check_hits(rows: pl.DataFrame, log: Table, options: Options) -> Checked:
     """
     key = unit_key(log)
     rows, bad = split(rows, row_rules(log, options))
-    rows = _by_score(rows, key, options) if options.by_score else rows.with_columns(pl.col("rank").cast(pl.Int64))
+    rows = _by_score(rows, options) if options.by_score else rows.with_columns(pl.col("rank").cast(pl.Int64))
     rows, duplicates, clashing = _resolve_repeats(rows, key, options)
     bad = pl.concat([bad, clashing.select(bad.columns)], how="vertical_relaxed")
     rejected, found = report(bad, log, key)
@@ -75,7 +75,7 @@ def _score_rules() -> list[Rule]:
     return [Rule("score_null", "score", score.is_null()), Rule("score_nan", "score", score.is_nan())]
 
 
-def _by_score(rows: pl.DataFrame, key: list[str], options: Options) -> pl.DataFrame:
+def _by_score(rows: pl.DataFrame, options: Options) -> pl.DataFrame:
     """Add `_order`, the number that decides. Zero has one sign, so that -0.0 and 0.0 tie."""
     precision = pl.Float32 if options.order == "trec_eval" else pl.Float64
     return rows.with_columns((pl.col("score").cast(precision) + 0.0).alias("_order"))
@@ -105,7 +105,9 @@ def _ranked(rows: pl.DataFrame, key: list[str], options: Options) -> pl.DataFram
     wanted = [*key, "rank", "doc_id"]
     if options.order == "score":
         chunk = ["chunk_id"] if "chunk_id" in rows.columns else []
-        rows = rows.sort(*key, "_order", "doc_id", *chunk, descending=[False] * len(key) + [True] + [False] * (1 + len(chunk)))
+        rows = rows.sort(
+            *key, "_order", "doc_id", *chunk, descending=[False] * len(key) + [True] + [False] * (1 + len(chunk))
+        )
     elif options.order == "trec_eval":
         # Byte order of the text, as strcmp has it: integers compare as decimal text there.
         text = pl.col("doc_id").cast(pl.String)
@@ -120,6 +122,4 @@ def _ranked(rows: pl.DataFrame, key: list[str], options: Options) -> pl.DataFram
 
 def _count(code: str, rows: pl.DataFrame, key: list[str], column: str | None = None) -> pl.DataFrame:
     n_units = rows.select(key).n_unique() if rows.height else 0
-    return findings.finding(
-        code, "hits", column, rows.height, n_queries=n_units, examples=rows["query_id"].unique()
-    )
+    return findings.finding(code, "hits", column, rows.height, n_queries=n_units, examples=rows["query_id"].unique())

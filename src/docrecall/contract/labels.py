@@ -66,7 +66,7 @@ def check_queries(table: Table) -> Checked:
 
 
 def _pairs_unique(rows: pl.DataFrame) -> bool:
-    """Whether no pair stands twice. Distinct 64-bit hashes prove it; equal ones may be chance, so they do not deny it."""
+    """Whether no pair stands twice: distinct 64-bit hashes prove it, equal ones may be chance and deny nothing."""
     key = rows.select(pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2)).to_series()
     return key.n_unique() == rows.height
 

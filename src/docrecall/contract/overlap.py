@@ -54,7 +54,7 @@ def no_shared_document(
     )
     if severe:
         raise DataError(
-            f"hits.doc_id and qrels.doc_id have no id in common, over {n_units:,} labelled units with hits: for example "
+            f"hits.doc_id and qrels.doc_id have no id in common, over {n_units:,} labelled units with hits: "
             f"{_some(ids)} in hits, {_some(labels.cast(pl.String))} in qrels. Every measure would be 0. Both must name "
             "documents in the same way.",
             found,
@@ -81,7 +81,9 @@ def near_documents(logs: Sequence[Table], qrels: pl.DataFrame, altered: pl.Serie
 
     def present(ids: pl.Series) -> pl.Series:
         scans = [
-            log.scan(part, ["doc_id"]).filter(pl.col("doc_id").is_in(ids.implode())) for log in logs for part in log.parts
+            log.scan(part, ["doc_id"]).filter(pl.col("doc_id").is_in(ids.implode()))
+            for log in logs
+            for part in log.parts
         ]
         return collect(pl.concat(scans).unique(), [part for log in logs for part in log.parts])["doc_id"]
 

@@ -61,7 +61,9 @@ def report(bad: pl.DataFrame, table: Table, unit: Sequence[str]) -> tuple[pl.Dat
     """Turn bad rows into the frame of rejected rows and one finding per rule; `unit` is what they touch."""
     name = table.spec.name
     files = [part.file for part in table.parts]
-    file = pl.col(FILE).map_elements(lambda n: files[n], return_dtype=pl.String) if bad.height else pl.lit(None, pl.String)
+    file = (
+        pl.col(FILE).map_elements(lambda n: files[n], return_dtype=pl.String) if bad.height else pl.lit(None, pl.String)
+    )
     rejected = bad.with_columns(pl.lit(name).alias("table"), file.alias("file")).drop(FILE)
     found = []
     for (code, column), rows in rejected.group_by("reason", "column", maintain_order=True):

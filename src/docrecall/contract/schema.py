@@ -77,7 +77,11 @@ def _refuse_types(spec: TableSpec, part: Part, used: dict[str, bool]) -> None:
     for column in used:
         found, kind = part.schema.get(column), spec.columns[column]
         if found is not None and not fits(kind, found):
-            ids = " Float ids lose digits and cannot be told from each other." if kind == "id" and found.is_float() else ""
+            ids = (
+                " Float ids lose digits and cannot be told from each other."
+                if kind == "id" and found.is_float()
+                else ""
+            )
             raise DataError(f"{spec.name}.{column} is {found}{_where(part)}; expected {EXPECTED[kind]}.{ids}")
 
 
@@ -119,9 +123,9 @@ def _one_kind(inputs: Inputs, column: str) -> pl.DataType:
             if _family(before) != _family(found):
                 left, right = f"{first[0].spec.name}.{column}", f"{table.spec.name}.{column}"
                 raise DataError(
-                    f"{left} is {before}{_where(first[1])} but {right} is {found}{_where(part)}. Ids must have the same "
-                    f"type on both sides; nothing is cast for you. Write one of them in the type of the other. Leading "
-                    'zeros matter: 7 and "007" are different ids.'
+                    f"{left} is {before}{_where(first[1])} but {right} is {found}{_where(part)}. Ids must have the "
+                    f"same type on both sides; nothing is cast for you. Write one of them in the type of the other. "
+                    'Leading zeros matter: 7 and "007" are different ids.'
                 )
     return pl.Int64() if first and first[1].schema[column].is_integer() else pl.String()
 
@@ -139,10 +143,13 @@ def _working_type(kind: Kind, found: Sequence[pl.DataType]) -> pl.DataType:
     """The type for a column: what its kind asks for, or what is there when nobody reads it but to compare rows."""
     present = [plain_type(t) for t in found if t != pl.Null]
     if not present:
-        return {"id": pl.String(), "text": pl.String(), "status": pl.String(), "number": pl.Float64(), "flag": pl.Boolean()}.get(
-            kind, pl.Int64()
-        )
+        return {
+            "id": pl.String(),
+            "text": pl.String(),
+            "status": pl.String(),
+            "number": pl.Float64(),
+            "flag": pl.Boolean(),
+        }.get(kind, pl.Int64())
     if all(t.is_integer() for t in present):
         return pl.Float64() if kind == "number" else pl.Int64()
     return pl.Float64() if all(t.is_float() for t in present) else present[0]
-

@@ -1,0 +1,1 @@
+"""The kernel: one batch of whole units in, per-unit scores out; pure functions."""

@@ -45,9 +45,15 @@ def find_units(rows: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     ).with_columns(pl.col("new").cast(pl.Int64).cum_sum().alias("unit"))
     units = (
         marked.group_by("unit", maintain_order=True)
-        .agg(pl.col(key).first(), pl.len().cast(pl.Int64).alias("n_hits"), pl.col("jump").sum().cast(pl.Int64).alias("n_gaps"))
+        .agg(
+            pl.col(key).first(),
+            pl.len().cast(pl.Int64).alias("n_hits"),
+            pl.col("jump").sum().cast(pl.Int64).alias("n_gaps"),
+        )
         .drop("unit")
     )
     if units.select(key).is_duplicated().any():
-        raise SplitUnitError("a unit stands in more than one place of its batch. This is a fault of docrecall's planner.")
+        raise SplitUnitError(
+            "a unit stands in more than one place of its batch. This is a fault of docrecall's planner."
+        )
     return units

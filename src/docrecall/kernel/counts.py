@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from docrecall.kernel.match import Matched
@@ -141,8 +142,7 @@ class Family:
     @cached_property
     def groups(self) -> tuple[Ints, Ints, Ints]:
         """(unit, place, rows) of every distinct document of each unit, judged or not."""
-        assert self.m.rows is not None
-        keyed = self.m.rows.select("row", "doc_id", pl.Series("unit", self.m.row_unit))
+        keyed = self.m.all_rows.select("row", "doc_id", pl.Series("unit", self.m.row_unit))
         each = keyed.group_by("unit", "doc_id").agg(pl.col("row").min(), pl.len().cast(pl.Int64).alias("n"))
         unit, row = each["unit"].to_numpy(), each["row"].to_numpy().astype(np.int64)
         return unit, self.m.docs_before[row + 1] - self.m.docs_before[self.m.starts[unit]], each["n"].to_numpy()
@@ -154,9 +154,11 @@ class CutCounts:
     def __init__(self, family: Family, cut: Cut) -> None:
         self.f, self.cut = family, cut
 
+    def _reached(self, place: Ints) -> npt.NDArray[np.bool_]:
+        return np.full(len(place), True) if self.cut.k is None else place <= self.cut.k
+
     def _of_unit(self, unit: Ints, place: Ints) -> Ints:
-        reached = unit if self.cut.k is None else unit[place <= self.cut.k]
-        return np.bincount(reached, minlength=self.f.n_units)
+        return np.bincount(unit[self._reached(place)], minlength=self.f.n_units)
 
     @property
     def relevant(self) -> Ints:
@@ -201,36 +203,31 @@ class CutCounts:
     def chunks(self) -> Ints:
         if self.cut.unit == "all":
             return self.f.n_hits
-        if self.cut.unit == "docs":
-            unit, place, rows = self.f.groups
-            reached = place <= self.cut.k
-            return np.bincount(unit[reached], rows[reached], minlength=self.f.n_units).astype(np.int64)
-        rows = self.f.m.rows
-        assert rows is not None
-        return self._of_unit(self.f.m.row_unit, rows["rank"].to_numpy())
+        if self.cut.unit == "chunks":
+            return self._of_unit(self.f.m.row_unit, self.f.m.all_rows["rank"].to_numpy())
+        unit, place, size = self.f.groups
+        reached = self._reached(place)
+        return np.bincount(unit[reached], size[reached], minlength=self.f.n_units).astype(np.int64)
 
     @cached_property
     def docs(self) -> Ints:
-        if self.cut.unit == "all":
-            return self.f.distinct
-        if self.cut.unit == "docs":
-            return np.minimum(self.f.distinct, self.cut.k)
-        begin, before = self.f.m.starts[:-1], self.f.m.docs_before
-        return before[begin + self.chunks] - before[begin]
+        if self.cut.unit == "chunks":
+            begin, before = self.f.m.starts[:-1], self.f.m.docs_before
+            reached: Ints = before[begin + self.chunks] - before[begin]
+            return reached
+        return self.f.distinct if self.cut.k is None else np.minimum(self.f.distinct, self.cut.k)
 
     @cached_property
     def top_chunks(self) -> Ints:
         out = np.zeros(self.f.n_units, dtype=np.int64)
         if self.cut.unit == "chunks":
-            rows = self.f.m.rows
-            assert rows is not None
-            kept = rows.select("rank", "doc_id", pl.Series("unit", self.f.m.row_unit)).filter(pl.col("rank") <= self.cut.k)
-            each = kept.group_by("unit", "doc_id").len()
+            rows = self.f.m.all_rows.select("rank", "doc_id", pl.Series("unit", self.f.m.row_unit))
+            each = rows.filter(pl.col("rank") <= self.cut.k).group_by("unit", "doc_id").len()
             np.maximum.at(out, each["unit"].to_numpy(), each["len"].to_numpy().astype(np.int64))
-            return out
-        unit, place, size = self.f.groups
-        reached = np.full(len(unit), True) if self.cut.k is None else place <= self.cut.k
-        np.maximum.at(out, unit[reached], size[reached])
+        else:
+            unit, place, size = self.f.groups
+            reached = self._reached(place)
+            np.maximum.at(out, unit[reached], size[reached])
         return out
 
 

@@ -34,13 +34,16 @@ class Labels:
         near = _between(self.queries, units["query_id"]).with_columns(pl.lit(True).alias("listed"))
         joined = units.join(near, on="query_id", how="left", maintain_order="left", validate="m:1")
         # A query that is listed in a bad way is rejected, not outside.
-        return joined.with_columns(pl.col("listed").fill_null(False) | pl.col("query_id").is_in(self.rejected.implode()))
+        return joined.with_columns(
+            pl.col("listed").fill_null(False) | pl.col("query_id").is_in(self.rejected.implode())
+        )
 
 
 def _between(table: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     """Narrow a table sorted by query_id to the range of some ids: a batch of a sorted log needs a small part of it."""
     if ids.is_empty() or table.is_empty():
         return table.clear()
-    low = table["query_id"].search_sorted(ids.min(), side="left")
-    high = table["query_id"].search_sorted(ids.max(), side="right")
+    column = table["query_id"]
+    low = column.search_sorted(ids.bottom_k(1), side="left").item()
+    high = column.search_sorted(ids.top_k(1), side="right").item()
     return table.slice(low, high - low)

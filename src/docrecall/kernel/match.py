@@ -39,6 +39,12 @@ class Matched:
     rows: pl.DataFrame | None
     tidied_docs: pl.Series
 
+    @property
+    def all_rows(self) -> pl.DataFrame:
+        """`rows`, where they were asked for."""
+        assert self.rows is not None, "a count that looks at all rows is missing in kernel.counts._ALL_ROWS"
+        return self.rows
+
     @cached_property
     def label_unit(self) -> Ints:
         """The unit of each label."""
@@ -66,8 +72,7 @@ class Matched:
 
         Differences of it count distinct documents. Decided on the ids themselves, not on hashes of them.
         """
-        assert self.rows is not None
-        docs = self.rows["doc_id"].rechunk()
+        docs = self.all_rows["doc_id"].rechunk()
         if docs.is_empty():
             return np.zeros(1, dtype=np.int64)
         # The newest Arrow layout hands strings over without a copy; unit boundaries make them lists without one too.
@@ -87,7 +92,9 @@ def match(batch: Batch, labels: Labels, *, all_rows: bool) -> Matched:
     starts = np.concatenate([[0], np.cumsum(batch.units["n_hits"].to_numpy())]).astype(np.int64)
     rows, hits = _candidates(batch, unit_labels, all_rows=all_rows)
     if rows is not None and rows.height != starts[-1]:
-        raise SplitUnitError(f"a batch of {starts[-1]} rows was read as {rows.height}. This is a fault of docrecall's planner.")
+        raise SplitUnitError(
+            f"a batch of {starts[-1]} rows was read as {rows.height}. This is a fault of docrecall's planner."
+        )
     unit = np.searchsorted(starts, hits["row"].to_numpy(), side="right") - 1
     exact = (
         hits.with_columns(pl.Series("unit", unit, dtype=pl.Int64))
@@ -121,4 +128,6 @@ def _candidates(batch: Batch, unit_labels: pl.DataFrame, *, all_rows: bool) -> t
 
 
 def _tidied(hits: pl.DataFrame) -> pl.Series:
+    if hits["doc_id"].dtype != pl.String:
+        return hits["doc_id"].clear()
     return hits.filter("odd").filter(tidy("doc_id") != pl.col("doc_id"))["doc_id"].unique()

@@ -72,7 +72,9 @@ def match_batch(batch: Batch, labels: Labels, options: Options) -> pl.DataFrame:
         },
         schema={"label": pl.Int64, "first_rank": pl.Int64, "doc_position": pl.Int64},
     )
-    wanted = units.filter("listed", pl.col("status") == "scored").select(pl.col("unit").cast(pl.Int64), "run_id", "query_id")
+    wanted = units.filter("listed", pl.col("status") == "scored").select(
+        pl.col("unit").cast(pl.Int64), "run_id", "query_id"
+    )
     return (
         matched.labels.with_row_index("label")
         .with_columns(pl.col("label").cast(pl.Int64))

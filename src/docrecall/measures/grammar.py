@@ -144,8 +144,8 @@ def _unknown(text: str, name: str) -> MeasureError:
             f"{text!r} is a name from another tool. Here the cut is part of the name: {chunks} looks at the first "
             f"chunks, which the LLM was given; {docs} at the first documents in order of first appearance."
             if docs
-            else f"{text!r} is a name from another tool. Here the cut is part of the name: {chunks} looks at every hit and "
-            f"its positions count chunks; {chunks.removesuffix('all')}10docs looks at the first 10 documents and its "
+            else f"{text!r} is a name from another tool. Here the cut is part of the name: {chunks} looks at every "
+            f"hit and its positions count chunks; {chunks.removesuffix('all')}10docs looks at the first 10 documents and its "
             "positions count documents."
         )
     close = nearest(name, REGISTRY)

@@ -22,5 +22,5 @@ _OF_HITS_ALONE = frozenset({"docs", "chunks", "top_chunks"})
 
 
 def depends_on_labels(name: str) -> bool:
-    """Whether a measure would say something wrong, and not only less, if hits and labels named documents differently."""
+    """Whether a measure would be wrong, and not only less, if hits and labels named documents differently."""
     return not _OF_HITS_ALONE.issuperset(REGISTRY[name].uses)

@@ -18,7 +18,9 @@ def as_document(scores: Scores) -> dict[str, Any]:
     runs = []
     for row in scores.accounting.to_dicts():
         run = row.pop("run_id")
-        measures = {m["measure"]: {key: m[key] for key in _IN_JSON} for m in summary[run,].to_dicts()} if summary else {}
+        measures = (
+            {m["measure"]: {key: m[key] for key in _IN_JSON} for m in summary[run,].to_dicts()} if summary else {}
+        )
         runs.append({"run_id": run, "accounting": row, "measures": measures})
     return {
         "schema_version": SCHEMA_VERSION,

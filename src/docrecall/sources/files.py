@@ -106,7 +106,9 @@ def _expand(path: str) -> Iterator[tuple[str, str | None]]:
 def _walk_whole(directory: str) -> Iterator[tuple[str, str | None]]:
     found = list(_walk(directory, seen=set()))
     if not any(file is not None for file in found):
-        raise InputError(f"no data files in {printable(directory)}. Parquet files are expected ({', '.join(SUFFIXES)}).")
+        raise InputError(
+            f"no data files in {printable(directory)}. Parquet files are expected ({', '.join(SUFFIXES)})."
+        )
     for file in found:
         yield directory, file
 

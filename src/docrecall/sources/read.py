@@ -97,9 +97,8 @@ def _null_count(file: FileRef, scan: Callable[[], pl.LazyFrame], column: str) ->
         names = [footer.schema.column(i).path for i in range(footer.num_columns)]
         if column in names:
             chunks = [footer.row_group(g).column(names.index(column)) for g in range(footer.num_row_groups)]
-            counts = [c.statistics.null_count if c.is_stats_set and c.statistics.has_null_count else None for c in chunks]
-            if None not in counts:
-                return sum(counts)
+            if all(chunk.is_stats_set and chunk.statistics.has_null_count for chunk in chunks):
+                return sum(chunk.statistics.null_count for chunk in chunks)
     return int(scan().select(pl.col(column).null_count()).collect().item())
 
 
@@ -136,4 +135,6 @@ def _from_lazy(frame: pl.LazyFrame, spec: TableSpec, run: str | None) -> Table:
             "Collect it yourself to see why."
         ) from error
     part = _file_part(list_files([str(path)]).files[0], spec)
-    return Table(spec, [Part(None, part.n_rows, part.schema, list(schema), part.scan, part.null_count)], run, keep=folder)
+    return Table(
+        spec, [Part(None, part.n_rows, part.schema, list(schema), part.scan, part.null_count)], run, keep=folder
+    )
