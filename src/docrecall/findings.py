@@ -76,6 +76,11 @@ KINDS: Mapping[str, Kind] = {
         'ids that become another id under normalize_ids="NFC"',
         "Two ids would be taken for one. Rename one of them, or do not normalise.",
     ),
+    "other_run": Kind(
+        "error",
+        "hits of another run than the one that the caller named for this table",
+        "Name the table as its run_id column does, or leave the name away.",
+    ),
     # tables that do not fit together
     "no_shared_queries": Kind("error", "queries with hits, none of which has a label", "No query id is in common."),
     # counted, and scored all the same
@@ -175,16 +180,23 @@ def describe(row: Mapping[str, Any]) -> str:
     """Say one finding in a sentence: place, count, what it is, ids, file, what to do."""
     kind = KINDS[row["code"]]
     place = row["table"] if row["column"] is None else f"{row['table']}.{row['column']}"
-    parts = [f"{place}: {row['n_rows']:,} {kind.found}"]
+    parts = [f"{place}: {_counted(row['n_rows'], kind.found)}"]
     if row["n_queries"]:
-        what = "unit" if row["table"] == "hits" else "query"
-        parts.append(f" in {row['n_queries']:,} {what}{'' if row['n_queries'] == 1 else 's' if what == 'unit' else ''}")
+        parts.append(f" in {_counted(row['n_queries'], 'units' if row['table'] == 'hits' else 'queries')}")
     if row["examples"]:
         more = ", .." if row["n_queries"] > len(row["examples"]) else ""
         parts.append(f" ({', '.join(printable(e) for e in row['examples'])}{more})")
     if row["file"]:
         parts.append(f", first in {printable(row['file'])}")
     return f"{''.join(parts)}. {kind.means}"
+
+
+def _counted(n: int, what: str) -> str:
+    """A count and its noun: the first word of `what` is a plural."""
+    if n != 1:
+        return f"{n:,} {what}"
+    noun, space, rest = what.partition(" ")
+    return f"1 {noun.removesuffix('ies') + 'y' if noun.endswith('ies') else noun.removesuffix('s')}{space}{rest}"
 
 
 def raise_errors(findings: pl.DataFrame) -> None:

@@ -60,7 +60,7 @@ def score(
     """
     options = Options.of(**policies)
     wanted = parse_all(measures)
-    inputs = _read(hits, qrels, queries, options)
+    inputs = read_inputs(hits, qrels, queries, options)
     with ExitStack() as stack:
         folder = stack.enter_context(OutputFolder(out)) if out is not None else None
         scores = evaluate(inputs, wanted, options, batch_rows=batch_rows, progress=progress, folder=folder)
@@ -69,7 +69,8 @@ def score(
     return scores
 
 
-def _read(hits: Any, qrels: Any, queries: Any, options: Options) -> Inputs:
+def read_inputs(hits: Any, qrels: Any, queries: Any, options: Options) -> Inputs:
+    """Open the tables and settle their columns and types; no row is read."""
     logs = read_logs(hits, HITS)
     listed = None if queries is None else read_table(queries, QUERIES)
     return settle(Inputs(logs, read_table(qrels, QRELS), listed), options)

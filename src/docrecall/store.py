@@ -252,7 +252,7 @@ def _sweep(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _named(target: Path) -> Iterator[None]:
-    """Turn failures to write into an OutputError that names the target; the engine has its own words for a full disk."""
+    """Turn failures to write into an OutputError that names the target; the engine words a full disk in its own way."""
     try:
         yield
     except (OutputError, InputError):

@@ -12,6 +12,7 @@ from docrecall.contract.labels import check_qrels, check_queries, label_conflict
 from docrecall.contract.rules import Checked
 from docrecall.kernel.labels import Labels
 from docrecall.sources.inputs import Inputs
+from docrecall.sources.table import Table, collect
 
 
 class Known(NamedTuple):
@@ -34,6 +35,7 @@ def check_known(inputs: Inputs) -> Known:
     found += [f for table in inputs.all() for f in check_ids(table)]
     if listed is not None:
         found += label_conflicts(listed, qrels.rows)
+    found += [f for log in inputs.logs for f in _other_run(log)]
     for table in inputs.all():
         if table.left_out:
             found.append(findings.finding("files_left_out", table.spec.name, None, table.left_out))
@@ -49,4 +51,17 @@ def _not_applied(inputs: Inputs) -> list[tuple[str, str]]:
         found.append(("hits", "doc_version"))
     if inputs.queries and "weight" in inputs.queries.columns:
         found.append(("queries", "weight"))
+    return found
+
+
+def _other_run(log: Table) -> list[pl.DataFrame]:
+    """Find rows of a log whose run the caller named that say another run."""
+    if log.run is None or "run_id" not in log.columns:
+        return []
+    found = []
+    for part in log.parts:
+        other = log.scan(part, ["run_id"]).filter(pl.col("run_id").ne_missing(pl.lit(log.run))).select("run_id")
+        runs = collect(other, [part])["run_id"]
+        if len(runs):
+            found.append(findings.finding("other_run", "hits", "run_id", len(runs), examples=runs, file=part.file))
     return found

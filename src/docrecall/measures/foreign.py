@@ -22,7 +22,7 @@ _SHAPE = re.compile(r"(?P<name>[A-Za-z][A-Za-z1 _-]*?)[@_. ]?(?P<k>[0-9]+)?")
 def our_names(text: str) -> tuple[str, str] | None:
     """Give (our name with the chunk cut, our name with the documents cut), or None for a name that nobody uses.
 
-    A name without a number stands for the whole list, for which there is one cut only: the second is then empty.
+    A name without a number stands for the whole list of hits, and ten documents are offered beside it.
     """
     match = _SHAPE.fullmatch(text.strip())
     if match is None:
@@ -31,5 +31,5 @@ def our_names(text: str) -> tuple[str, str] | None:
     if ours is None:
         return None
     if match["k"] is None:
-        return f"{ours}@all", ""
+        return f"{ours}@all", f"{ours}@10docs"
     return f"{ours}@{match['k']}", f"{ours}@{match['k']}docs"

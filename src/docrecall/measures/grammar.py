@@ -141,12 +141,9 @@ def _unknown(text: str, name: str) -> MeasureError:
     if ours:
         chunks, docs = ours
         return MeasureError(
-            f"{text!r} is a name from another tool. Here the cut is part of the name: {chunks} looks at the first "
-            f"chunks, which the LLM was given; {docs} at the first documents in order of first appearance."
-            if docs
-            else f"{text!r} is a name from another tool. Here the cut is part of the name: {chunks} looks at every "
-            f"hit and its positions count chunks; {chunks.removesuffix('all')}10docs looks at the first 10 documents and its "
-            "positions count documents."
+            f"{text!r} is a name from another tool. Here the cut is part of the name: {chunks} looks at "
+            f"{'every hit' if chunks.endswith('@all') else 'the first chunks, which the LLM was given'}; {docs} at the "
+            "first documents in order of first appearance, and its positions count documents."
         )
     close = nearest(name, REGISTRY)
     return MeasureError(f"unknown measure {name!r}.{close} `docrecall measures` lists all of them.")

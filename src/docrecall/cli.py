@@ -1,0 +1,245 @@
+"""The command: parse, call, print, exit code. Everything it does can be done with `docrecall.score` in Python."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import polars as pl
+from cyclopts import App, CycloptsError, Group, Parameter
+
+from docrecall.errors import DataError, DocrecallError, OutputError, UsageError
+from docrecall.measures.registry import DEFAULT_MEASURES
+from docrecall.options import NormalizeIds, OnBadRows, Options, Order, Ranks, Universe
+from docrecall.plan import BATCH_ROWS
+from docrecall.score import Progress, evaluate, read_inputs
+from docrecall.score import score as score_tables
+from docrecall.version import VERSION
+
+# What prints is imported by the commands that print: `docrecall --help` should answer at once.
+
+BUG, INTERRUPTED, BROKEN_PIPE = 70, 130, 141
+
+app = App(
+    name="docrecall",
+    help="Score retrieval logs at document level: both cuts, every query and row accounted for.",
+    version=VERSION,
+    help_format="plaintext",
+)
+_TABLES, _POLICIES = Group("Tables", sort_key=1), Group("Policies", sort_key=2)
+
+Format = Literal["table", "json", "csv", "markdown", "parquet"]
+Shown = Annotated[Format, Parameter(help="How results are printed on stdout.")]
+
+
+@Parameter(name="*", group=_TABLES)
+@dataclass(frozen=True, kw_only=True)
+class Tables:
+    """The tables to read."""
+
+    hits: Annotated[
+        list[str],
+        Parameter(negative="", help="The log: a Parquet file, directory or glob. May repeat; NAME=PATH names the run."),
+    ]
+    qrels: Annotated[str, Parameter(help="The labels.")]
+    queries: Annotated[str | None, Parameter(help="The list of queries to score, with label_status.")] = None
+
+
+@Parameter(name="*", group=_POLICIES)
+@dataclass(frozen=True, kw_only=True)
+class Policies:
+    """The policies of `docrecall.Options`, one option each."""
+
+    order: Annotated[Order, Parameter(help="What orders the hits.")] = "rank"
+    ranks: Annotated[Ranks, Parameter(help="Whether logged ranks are places, or only an order.")] = "logged"
+    rank_base: Annotated[int, Parameter(help="The rank of the best hit, 1 or 0.")] = 1
+    min_relevance: Annotated[int, Parameter(help="Labels are relevant from this grade on.")] = 1
+    on_bad_rows: Annotated[OnBadRows, Parameter(help="Stop at rows that break the contract, or set them aside.")] = (
+        "error"
+    )
+    universe: Annotated[Universe, Parameter(help="Score all labelled queries, or only those with hits.")] = "all"
+    normalize_ids: Annotated[NormalizeIds, Parameter(help="Normalise String ids on all tables.")] = "none"
+
+
+@app.command
+def score(
+    tables: Tables,
+    *,
+    measure: Annotated[
+        list[str] | None, Parameter(negative="", help="Such as doc_recall@1,3 or doc_ndcg@10docs. May repeat.")
+    ] = None,
+    out: Annotated[str | None, Parameter(help="A folder for the results, replaced as a whole.")] = None,
+    format: Shown = "table",
+    batch_rows: Annotated[int, Parameter(help="About how many hits are worked on at a time.")] = BATCH_ROWS,
+    policies: Policies | None = None,
+) -> int:
+    """Score hits against labels. The Python twin is docrecall.score."""
+    with _progress() as progress:
+        scores = score_tables(
+            named_paths(tables.hits),
+            tables.qrels,
+            measure or DEFAULT_MEASURES,
+            queries=tables.queries,
+            out=out,
+            batch_rows=batch_rows,
+            progress=progress,
+            **asdict(policies or Policies()),
+        )
+    from docrecall.report import files, terminal  # noqa: PLC0415
+
+    if format == "table":
+        terminal.print_scores(scores, terminal.console())
+    else:
+        files.write(scores, format)
+        if format in ("csv", "parquet"):  # these have no place for sentences
+            terminal.print_notices(scores, terminal.console(stderr=True))
+    return 0
+
+
+@app.command
+def check(
+    tables: Tables,
+    *,
+    strict: Annotated[bool, Parameter(negative="", help="Let warnings fail too, with exit code 3.")] = False,
+    format: Annotated[Literal["table", "json"], Parameter(help="How findings are printed on stdout.")] = "table",
+    policies: Policies | None = None,
+) -> int:
+    """Check that the tables keep the contract, and print what is noticed. Nothing is scored."""
+    options = Options(**asdict(policies or Policies()))
+    with _progress() as progress:
+        inputs = read_inputs(named_paths(tables.hits), tables.qrels, tables.queries, options)
+        scores = evaluate(inputs, (), options, progress=progress)
+    from docrecall.report import files, terminal  # noqa: PLC0415
+
+    if format == "json":
+        print(files.to_json(scores))
+    else:
+        terminal.print_scores(scores, terminal.console())
+    warnings = scores.findings.filter(pl.col("severity") == "warning").height
+    if strict and warnings:
+        raise DataError(f"{warnings} kind{'s' if warnings > 1 else ''} of warning, and --strict lets none pass.")
+    return 0
+
+
+@app.command
+def demo() -> int:
+    """Show what smaller chunks do to a naive and to a real number, on data that comes with docrecall."""
+    from docrecall.demo import print_demo  # noqa: PLC0415
+
+    print_demo()
+    return 0
+
+
+@app.command
+def measures(
+    *,
+    format: Annotated[Literal["table", "markdown"], Parameter(help="How the list is printed.")] = "table",
+) -> int:
+    """List the measures, what they mean, and their values without hits."""
+    from docrecall.report.measures import print_measures  # noqa: PLC0415
+
+    print_measures(format)
+    return 0
+
+
+def named_paths(given: Sequence[str]) -> list[str] | dict[str, list[str]]:
+    """Read NAME=PATH arguments: a dict run -> paths, or a list of paths when none has a name.
+
+    What exists as a path is a path, also with = in it; so is what has a / before the =.
+    """
+    named: dict[str, list[str]] = {}
+    plain: list[str] = []
+    for text in given:
+        match = re.fullmatch(r"([^=/]+)=(.+)", text, re.DOTALL)
+        if match and not Path(text).exists():
+            named.setdefault(match[1], []).append(match[2])
+        else:
+            plain.append(text)
+    if named and plain:
+        raise UsageError("some --hits have a name and some have none. Write NAME=PATH for all of them, or for none.")
+    return named or plain
+
+
+@contextmanager
+def _progress() -> Iterator[Progress | None]:
+    """Give a function that shows rows, rate and time left on stderr, or None where nobody watches."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich import progress as bars  # noqa: PLC0415
+
+    from docrecall.report.terminal import console  # noqa: PLC0415
+
+    columns = (
+        bars.TextColumn("{task.completed:,} of {task.total:,} rows"),
+        bars.BarColumn(),
+        bars.TextColumn("{task.fields[rate]}"),
+        bars.TimeRemainingColumn(),
+    )
+    with bars.Progress(*columns, console=console(stderr=True), transient=True) as shown:
+        task = shown.add_task("", total=1, rate="", visible=False)
+
+        def report(done: int, total: int) -> None:
+            speed = shown.tasks[task].speed
+            rate = f"{speed / 1e6:.1f} M rows/s" if speed else ""
+            shown.update(task, completed=done, total=total, rate=rate, visible=done < total)
+
+        yield report
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and give its exit code (DESIGN section 7). No failure shows a traceback.
+
+    With DOCRECALL_DEBUG set, faults of ours keep theirs.
+    """
+    try:
+        result = app(
+            list(sys.argv[1:] if argv is None else argv),
+            exit_on_error=False,
+            print_error=False,
+            result_action="return_value",
+        )
+        sys.stdout.flush()
+    except CycloptsError as error:
+        return _fail(f"{_one_line(error)} `docrecall --help` and `docrecall COMMAND --help` tell what there is.", 2)
+    except DocrecallError as error:
+        return _fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return _fail("interrupted.", INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read our output has enough. Python would complain once more when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except OSError as error:
+        return _fail(
+            f"the results could not be printed: {error.strerror or type(error).__name__}.", OutputError.exit_code
+        )
+    except (Exception, pl.exceptions.PanicException) as error:
+        if os.environ.get("DOCRECALL_DEBUG"):
+            raise
+        return _fail(
+            f"this is a fault of docrecall ({type(error).__name__}). Nothing was written. Please report it, with the "
+            "output of the same command under DOCRECALL_DEBUG=1.",
+            BUG,
+        )
+    return result if isinstance(result, int) else 0
+
+
+def _one_line(error: CycloptsError) -> str:
+    return " ".join(str(error).split())
+
+
+def _fail(message: str, code: int) -> int:
+    print(f"docrecall: {message}", file=sys.stderr)
+    return code
+
+
+def run() -> None:
+    """Run as the `docrecall` command."""
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""Scores for other programs: JSON, CSV, Markdown and Parquet, each with its accounting."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from typing import Any, Literal
+
+import polars as pl
+
+from docrecall.report.structured import as_document, as_table
+from docrecall.report.words import accounts, notices, number
+from docrecall.scores import Scores
+from docrecall.show import printable
+
+Format = Literal["table", "json", "csv", "markdown", "parquet"]
+
+
+def to_json(scores: Scores) -> str:
+    """The document of `as_document`, indented."""
+    return json.dumps(as_document(scores), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def to_csv(frame: pl.DataFrame) -> str:
+    """CSV for people with spreadsheets: text that a spreadsheet would run gets an apostrophe in front."""
+    risky = pl.col(pl.String).str.contains(r"^[=+\-@\t\r]")
+    safe = frame.with_columns(
+        pl.when(risky).then(pl.lit("'") + pl.col(pl.String)).otherwise(pl.col(pl.String)).name.keep()
+    )
+    return safe.write_csv()
+
+
+def to_markdown(scores: Scores) -> str:
+    """Means with n, then the accounts and findings as lists."""
+    columns = ("run_id", "measure", "mean", "n", "n_null")
+    cells = [
+        [printable(row["run_id"]), row["measure"], number(row["mean"]), row["n"], row["n_null"]]
+        for row in scores.summary().to_dicts()
+    ]
+    lists = [f"- {escape(line)}" for line in [*accounts(scores), *notices(scores)]]
+    return "\n".join([markdown_table(columns, cells), "", *lists])
+
+
+def markdown_table(columns: tuple[str, ...] | list[str], rows: list[list[Any]]) -> str:
+    """A table in Markdown; numbers are set to the right."""
+    head = f"| {' | '.join(columns)} |"
+    first: list[Any] = list(rows[0] if rows else columns)
+    rule = f"|{'|'.join('---:' if rows and isinstance(cell, int | float) else '---' for cell in first)}|"
+    return "\n".join([head, rule, *(f"| {' | '.join(escape(cell) for cell in row)} |" for row in rows)])
+
+
+def escape(cell: object) -> str:
+    """Text that Markdown shows as it is."""
+    if not isinstance(cell, str) or re.fullmatch(r"`[a-z0-9_]+`", cell):  # our own names in code spans stay
+        return str(cell)
+    return re.sub(r"([\\`*\[\]<>|#])", r"\\\1", cell)
+
+
+def write(scores: Scores, how: Format) -> None:
+    """Write to stdout in one of the formats that are not the terminal's."""
+    match how:
+        case "json":
+            print(to_json(scores))
+        case "csv":
+            print(to_csv(as_table(scores)), end="")
+        case "markdown":
+            print(to_markdown(scores))
+        case "parquet":
+            as_table(scores).write_parquet(sys.stdout.buffer)
+        case "table":
+            raise AssertionError("the terminal's own format is printed by report.terminal")

@@ -1,0 +1,68 @@
+"""Scores as tables for people at a terminal. Text from data is printed as text, never as markup."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from docrecall.report.words import accounts, notices, number
+from docrecall.scores import Scores
+from docrecall.show import printable
+
+_MOST_RUNS_ACROSS = 6
+_WIDE = 200  # where there is no terminal whose width counts, lines are not folded
+_STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console that never guesses: no markup, no highlighting, no folding outside terminals."""
+    made = Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=True)
+    if not made.is_terminal:
+        made.width = _WIDE
+    return made
+
+
+def grid(columns: list[str], rows: list[list[str]], *, left: int = 1) -> Table:
+    """A plain table; the first `left` columns are text, the others numbers."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for index, column in enumerate(columns):
+        table.add_column(Text(printable(column)), justify="left" if index < left else "right", no_wrap=index >= left)
+    for row in rows:
+        table.add_row(*(Text(printable(cell)) for cell in row))
+    return table
+
+
+def means(scores: Scores) -> Table:
+    """Measures down and runs across, or one line per run and measure when the runs are many."""
+    rows = scores.summary().to_dicts()
+    runs = list(dict.fromkeys(row["run_id"] for row in rows))
+    if len(runs) > _MOST_RUNS_ACROSS:
+        columns = ["run_id", "measure", "mean", "n", "n_null"]
+        cells = [[r["run_id"], r["measure"], number(r["mean"]), f"{r['n']:,}", f"{r['n_null']:,}"] for r in rows]
+        return grid(columns, cells, left=2)
+    by_cell = {(row["run_id"], row["measure"]): row for row in rows}
+    lines = [[m, *(_cell(by_cell[run, m]) for run in runs)] for m in scores.measures]
+    return grid(["mean of", *runs], lines)
+
+
+def _cell(row: dict[str, float | int | None]) -> str:
+    """The mean, and its n where scored units have no value."""
+    text = number(row["mean"])
+    return f"{text} (n={row['n']:,})" if row["n_null"] else text
+
+
+def print_scores(scores: Scores, to: Console) -> None:
+    """Print means, accounts and findings."""
+    if scores.measures:
+        to.print(means(scores))
+    for line in accounts(scores):
+        to.print(Text(line))
+    print_notices(scores, to)
+
+
+def print_notices(scores: Scores, to: Console) -> None:
+    """Print findings, coloured by severity."""
+    for line in notices(scores):
+        to.print(Text(line, style=_STYLES[line.partition(":")[0]]))

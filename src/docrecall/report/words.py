@@ -1,0 +1,52 @@
+"""Scores in words: numbers, accounts and findings as the lines that every printed form shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from docrecall import findings
+from docrecall.scores import Scores
+from docrecall.show import printable
+
+_REASONS = {
+    "n_unlabelled": "unlabelled",
+    "n_no_relevant": "with nothing relevant",
+    "n_unanswerable": "unanswerable",
+    "n_stale_labels": "with stale labels",
+    "n_rejected": "touched by rejected rows",
+}
+
+
+def number(value: float | None) -> str:
+    """Give a mean with four decimals; null is said, never shown as 0."""
+    return "null" if value is None else f"{value:.4f}"
+
+
+def account(row: Mapping[str, Any]) -> str:
+    """Say what became of the units of one run, from a row of `accounting`."""
+    left_out = [f"{row[column]:,} {words}" for column, words in _REASONS.items() if row[column]]
+    no_hits = f" ({row['n_no_hits']:,} without hits, as 0)" if row["n_no_hits"] else ""
+    return (
+        f"{printable(row['run_id'])}: {row['n_scored']:,} of {row['n_total']:,} units scored{no_hits}"
+        f"{'; left out: ' + ', '.join(left_out) if left_out else ''}"
+    )
+
+
+def rows_account(row: Mapping[str, Any]) -> str:
+    """Say what became of the rows of one table, from a row of `rows`."""
+    parts = [f"{row[c]:,} {c}" for c in ("used", "duplicate", "rejected", "outside") if row[c] or c == "used"]
+    return f"{row['table']}: {row['read']:,} rows read = {' + '.join(parts)}"
+
+
+def accounts(scores: Scores) -> list[str]:
+    """One line per run, then one per table."""
+    return [
+        *(account(row) for row in scores.accounting.to_dicts()),
+        *(rows_account(row) for row in scores.rows.to_dicts()),
+    ]
+
+
+def notices(scores: Scores) -> list[str]:
+    """One line per finding."""
+    return [f"{row['severity']}: {findings.describe(row)}" for row in scores.findings.to_dicts()]
