@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Annotated, Literal
 
 import polars as pl
@@ -93,12 +92,13 @@ def score(
         )
     from docrecall.report import files, terminal  # noqa: PLC0415
 
-    if format == "table":
-        terminal.print_scores(scores, terminal.console())
-    else:
-        files.write(scores, format)
-        if format in ("csv", "parquet"):  # these have no place for sentences
-            terminal.print_notices(scores, terminal.console(stderr=True))
+    with _printing():
+        if format == "table":
+            terminal.print_scores(scores, terminal.console())
+        else:
+            files.write(scores, format)
+            if format in ("csv", "parquet"):  # these have no place for sentences
+                terminal.print_notices(scores, terminal.console(stderr=True))
     return 0
 
 
@@ -117,10 +117,11 @@ def check(
         scores = evaluate(inputs, (), options, progress=progress)
     from docrecall.report import files, terminal  # noqa: PLC0415
 
-    if format == "json":
-        print(files.to_json(scores))
-    else:
-        terminal.print_scores(scores, terminal.console())
+    with _printing():
+        if format == "json":
+            print(files.to_json(scores))
+        else:
+            terminal.print_scores(scores, terminal.console())
     warnings = scores.findings.filter(pl.col("severity") == "warning").height
     if strict and warnings:
         raise DataError(f"{warnings} kind{'s' if warnings > 1 else ''} of warning, and --strict lets none pass.")
@@ -132,7 +133,8 @@ def demo() -> int:
     """Show what smaller chunks do to a naive and to a real number, on data that comes with docrecall."""
     from docrecall.demo import print_demo  # noqa: PLC0415
 
-    print_demo()
+    with _printing():
+        print_demo()
     return 0
 
 
@@ -144,7 +146,8 @@ def measures(
     """List the measures, what they mean, and their values without hits."""
     from docrecall.report.measures import print_measures  # noqa: PLC0415
 
-    print_measures(format)
+    with _printing():
+        print_measures(format)
     return 0
 
 
@@ -157,7 +160,7 @@ def named_paths(given: Sequence[str]) -> list[str] | dict[str, list[str]]:
     plain: list[str] = []
     for text in given:
         match = re.fullmatch(r"([^=/]+)=(.+)", text, re.DOTALL)
-        if match and not Path(text).exists():
+        if match and not os.path.exists(text):  # noqa: PTH110 - Path.exists raises for names that are too long
             named.setdefault(match[1], []).append(match[2])
         else:
             plain.append(text)
@@ -169,7 +172,7 @@ def named_paths(given: Sequence[str]) -> list[str] | dict[str, list[str]]:
 @contextmanager
 def _progress() -> Iterator[Progress | None]:
     """Give a function that shows rows, rate and time left on stderr, or None where nobody watches."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     from rich import progress as bars  # noqa: PLC0415
@@ -193,6 +196,24 @@ def _progress() -> Iterator[Progress | None]:
         yield report
 
 
+@contextmanager
+def _printing() -> Iterator[None]:
+    """Turn failures to print into an OutputError. A reader that has had enough is not one."""
+    try:
+        yield
+        sys.stdout.flush()
+    except (BrokenPipeError, DocrecallError):
+        raise
+    except OSError as error:
+        _drop_stdout()
+        raise OutputError(f"the results could not be printed: {error.strerror or type(error).__name__}.") from None
+
+
+def _drop_stdout() -> None:
+    """Send what is left in the buffer nowhere: Python would fail on it once more when it closes stdout."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and give its exit code (DESIGN section 7). No failure shows a traceback.
 
@@ -205,7 +226,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             print_error=False,
             result_action="return_value",
         )
-        sys.stdout.flush()
     except CycloptsError as error:
         return _fail(f"{_one_line(error)} `docrecall --help` and `docrecall COMMAND --help` tell what there is.", 2)
     except DocrecallError as error:
@@ -213,13 +233,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted.", INTERRUPTED)
     except BrokenPipeError:
-        # Whoever read our output has enough. Python would complain once more when it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_stdout()
         return BROKEN_PIPE
-    except OSError as error:
-        return _fail(
-            f"the results could not be printed: {error.strerror or type(error).__name__}.", OutputError.exit_code
-        )
     except (Exception, pl.exceptions.PanicException) as error:
         if os.environ.get("DOCRECALL_DEBUG"):
             raise
@@ -242,4 +257,15 @@ def _fail(message: str, code: int) -> int:
 
 def run() -> None:
     """Run as the `docrecall` command."""
+    if not os.environ.get("DOCRECALL_DEBUG"):
+        _quiet_engine()
     sys.exit(main())
+
+
+def _quiet_engine() -> None:
+    """Keep stderr for our own messages: on damaged files the engine's threads print twenty lines for each panic."""
+    if sys.stderr is None:
+        return
+    ours = os.dup(sys.stderr.fileno())
+    sys.stderr = os.fdopen(ours, "w", buffering=1, encoding=sys.stderr.encoding, errors="backslashreplace")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)

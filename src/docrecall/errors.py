@@ -17,10 +17,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import polars as pl
+import polars as pl
+
+FINDINGS_SCHEMA = pl.Schema(
+    {
+        "code": pl.String(),
+        "severity": pl.String(),
+        "table": pl.String(),
+        "column": pl.String(),
+        "n_rows": pl.Int64(),
+        "n_queries": pl.Int64(),
+        "examples": pl.List(pl.String()),
+        "file": pl.String(),
+    }
+)
 
 
 class DocrecallError(Exception):
@@ -51,12 +62,7 @@ class DataError(DocrecallError, ValueError):
     @property
     def findings(self) -> pl.DataFrame:
         """The broken rules as a frame; empty when the fault is in columns or types, before any row was read."""
-        if self._findings is None:
-            # Upstream of everything, this module cannot import the schema of findings when it is loaded.
-            from docrecall.findings import empty_findings  # noqa: PLC0415
-
-            return empty_findings()
-        return self._findings
+        return pl.DataFrame(schema=FINDINGS_SCHEMA) if self._findings is None else self._findings
 
 
 class InputError(DocrecallError, OSError):

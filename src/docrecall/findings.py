@@ -12,26 +12,13 @@ from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
+from docrecall.errors import FINDINGS_SCHEMA as SCHEMA
 from docrecall.errors import DataError
 from docrecall.show import printable
 
 Severity = Literal["info", "warning", "error"]
 
 MOST_EXAMPLES = 5
-
-SCHEMA = pl.Schema(
-    {
-        "code": pl.String(),
-        "severity": pl.String(),
-        "table": pl.String(),
-        "column": pl.String(),
-        "n_rows": pl.Int64(),
-        "n_queries": pl.Int64(),
-        "examples": pl.List(pl.String()),
-        "file": pl.String(),
-    }
-)
-
 
 class Kind(NamedTuple):
     """A kind of finding: how much it matters, what was found, and what that means or what to do."""
@@ -45,7 +32,7 @@ class Kind(NamedTuple):
 KINDS: Mapping[str, Kind] = {
     # rows that break the contract
     "null_id": Kind("error", "rows without an id", "Every row needs one; a null id is nobody's."),
-    "id_too_large": Kind("error", "ids above 2^63 - 1", "Write such ids as String in all tables."),
+    "id_too_large": Kind("error", "ids beyond a signed 64-bit integer", "Write such ids as String in all tables."),
     "rank_null": Kind("error", "hits without a rank", "Ranks are whole numbers, 1 = best."),
     "rank_fraction": Kind("error", "hits with a fractional rank", "Ranks are whole numbers, 1 = best."),
     "rank_too_large": Kind("error", "hits with a rank of 2^53 or more", "Ranks are whole numbers, 1 = best."),
@@ -174,6 +161,11 @@ def merge(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
 def errors(findings: pl.DataFrame) -> pl.DataFrame:
     """Give the rows that break the contract."""
     return findings.filter(pl.col("severity") == "error")
+
+
+def set_aside(findings: pl.DataFrame) -> pl.DataFrame:
+    """Turn errors into warnings: their rows were set aside, and what is left kept the contract."""
+    return findings.with_columns(pl.col("severity").replace("error", "warning"))
 
 
 def describe(row: Mapping[str, Any]) -> str:

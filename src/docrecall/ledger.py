@@ -7,13 +7,14 @@ import polars as pl
 from docrecall import findings
 from docrecall.contract.known import Known
 from docrecall.contract.overlap import near_documents, near_queries, no_shared_document, refuse_no_shared_query
-from docrecall.contract.rules import REJECTED_HEAD
+from docrecall.contract.rules import none_rejected
 from docrecall.kernel.batch import Batch
 from docrecall.kernel.per_query import BatchScores
 from docrecall.options import Options
 from docrecall.plan import DEFAULT_RUN
 from docrecall.scores import ROWS_SCHEMA
 from docrecall.sources.inputs import Inputs
+from docrecall.sources.table import blame
 from docrecall.universe import expected_queries
 
 
@@ -30,6 +31,7 @@ class Ledger:
         self._queries: dict[str, list[pl.Series]] = {
             log.run or DEFAULT_RUN: [] for log in inputs.logs if log.run or "run_id" not in log.columns
         }
+        self._lost: list[pl.Series] = []
         self._tidied: list[pl.Series] = []
         self._met = False
         self._matches = self._labelled_hit_units = 0
@@ -39,12 +41,20 @@ class Ledger:
         """Run -> the queries it has rows for. A log without rows is one run all the same."""
         return self._queries or {DEFAULT_RUN: []}
 
+    @property
+    def lost(self) -> list[pl.Series]:
+        """Queries of rows that name no run: such a row touches its query in every run."""
+        return self._lost
+
     def breaks(self, batch: Batch) -> bool:
         """Whether a batch breaks the contract in a run that stops at that."""
         return self._options.on_bad_rows == "error" and batch.rejected is not None and batch.rejected.height > 0
 
     def note_units(self, batch: Batch) -> None:
-        """Note which units have rows."""
+        """Note which units have rows, and which queries have rows of no run."""
+        if batch.rejected is not None and "run_id" in batch.rejected.columns:
+            lost = batch.rejected.filter(pl.col("run_id").is_null(), pl.col("query_id").is_not_null())
+            self._lost.append(lost["query_id"])
         for (run,), units in batch.units.partition_by("run_id", as_dict=True).items():
             self._queries.setdefault(run, []).append(units["query_id"])
 
@@ -57,6 +67,7 @@ class Ledger:
             return
         if batch.read:  # units without hits were never seen in a log
             self.note_units(batch)
+            self._met |= scores.met
         self._duplicates += batch.duplicates
         self._outside += scores.outside
         if batch.rejected is not None and batch.rejected.height:
@@ -64,12 +75,13 @@ class Ledger:
             self._rejected_frames.append(batch.rejected)
         self.findings += scores.findings
         self._tidied.append(scores.tidied_docs)
-        self._met |= scores.met
         self._matches += scores.n_matches
         self._labelled_hit_units += scores.labelled_hit_units
 
-    def raise_broken(self) -> None:
-        """Raise the DataError of a run that met broken rows."""
+    def close(self) -> None:
+        """Raise the DataError of a run that met broken rows, and InputError when fewer rows came than footers told."""
+        if self.read != self._inputs.n_hits:
+            blame([part for log in self._inputs.logs for part in log.parts])
         if self.broken:
             findings.raise_errors(findings.merge(self.findings))
 
@@ -132,6 +144,6 @@ class Ledger:
         checks = [self._known.qrels, *([self._known.queries] if self._known.queries else [])]
         frames = [*self._rejected_frames, *(check.rejected for check in checks if check.rejected.height)]
         if not frames:
-            return pl.LazyFrame(schema=dict.fromkeys(REJECTED_HEAD, pl.String))
+            return none_rejected()
         rows = pl.concat(frames, how="diagonal_relaxed")
         return rows.sort(rows.columns, maintain_order=True).lazy()

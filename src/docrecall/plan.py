@@ -19,7 +19,7 @@ from docrecall.contract.hits import check_hits, find_offenders, unit_key
 from docrecall.kernel.batch import Batch, find_units
 from docrecall.options import Options
 from docrecall.shards import shards
-from docrecall.sources.table import Part, Table, collect
+from docrecall.sources.table import LARGEST_RANK, Part, Table, collect, damaged
 
 Ints = npt.NDArray[np.int64]
 
@@ -108,6 +108,7 @@ def prove_sorted(log: Table, options: Options) -> pl.DataFrame | None:
     clean = marks.select(
         ok=~pl.any_horizontal(pl.col(*key, "rank").is_null())
         & (pl.col("rank") >= first)
+        & (pl.col("rank") < LARGEST_RANK)
         & (pl.col("new") | (pl.col("step") > 0))
     )["ok"]
     if not clean.all():
@@ -121,9 +122,12 @@ def _marks(log: Table, part: Part, key: Sequence[str]) -> pl.DataFrame:
     new = pl.any_horizontal(pl.col(c).ne_missing(pl.col(c).shift()) for c in key)
     step = pl.col("rank") - pl.col("rank").shift()
     marked = scan.with_columns(new.alias("new"), step.alias("step")).filter(
-        pl.col("new") | pl.col("step").ne_missing(1) | (pl.col("row") == part.n_rows - 1)
+        pl.col("new") | pl.col("step").ne_missing(1) | (pl.col("row") >= part.n_rows - 1)
     )
-    return collect(marked, [part]).with_columns(pl.col("row").cast(pl.Int64))
+    marks = collect(marked, [part]).with_columns(pl.col("row").cast(pl.Int64))
+    if marks["row"].max() != part.n_rows - 1:
+        raise damaged(part)
+    return marks
 
 
 def _stitch(marks: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:

@@ -14,6 +14,7 @@ import polars as pl
 from docrecall import findings
 from docrecall.contract.known import Known, check_known
 from docrecall.contract.schema import settle
+from docrecall.errors import UsageError
 from docrecall.kernel.batch import Batch
 from docrecall.kernel.per_query import match_batch, score_batch
 from docrecall.ledger import Ledger
@@ -59,6 +60,8 @@ def score(
     read, DataError for tables that break the contract, OutputError when `out` cannot be written.
     """
     options = Options.of(**policies)
+    if not isinstance(batch_rows, int) or batch_rows < 1:
+        raise UsageError(f"batch_rows is {batch_rows!r}; it must be a whole number of at least 1.")
     wanted = parse_all(measures)
     inputs = read_inputs(hits, qrels, queries, options)
     with ExitStack() as stack:
@@ -107,15 +110,15 @@ def evaluate(
                 take(batch)
             if progress is not None:
                 progress(ledger.read, inputs.n_hits)
-    ledger.raise_broken()
-    for batch in units_without_hits(known, ledger.runs, options):
+    ledger.close()
+    for batch in units_without_hits(known, ledger.runs, ledger.lost, options):
         take(batch)
     ledger.cross_check(tally.accounting(), matters=any(depends_on_labels(m.name) for m in measures))
     inputs.check_unchanged()
     return Scores(
         measures=tuple(names),
         accounting=tally.accounting(),
-        findings=findings.merge(ledger.findings),
+        findings=findings.merge([findings.set_aside(found) for found in ledger.findings]),
         rows=ledger.rows(),
         rejected=ledger.rejected_rows(),
         options=options,
@@ -135,5 +138,6 @@ def _matches(inputs: Inputs, known: Known, options: Options, batch_rows: int) ->
         for batch in batches(log, prove_sorted(log, options), options, batch_rows):
             ledger.note_units(batch)
             frames.append(match_batch(batch, known.labels, options))
-    frames += [match_batch(batch, known.labels, options) for batch in units_without_hits(known, ledger.runs, options)]
+    without_hits = units_without_hits(known, ledger.runs, ledger.lost, options)
+    frames.extend(match_batch(batch, known.labels, options) for batch in without_hits)
     return pl.concat(frames).sort("run_id", "query_id", "doc_id")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from docrecall.errors import UsageError
 from docrecall.options import Options
+from docrecall.sources.files import FileRef
 
 ROWS_SCHEMA = pl.Schema(
     {"table": pl.String(), **dict.fromkeys(("read", "used", "duplicate", "rejected", "outside"), pl.Int64())}
@@ -40,14 +40,15 @@ class Scores:
     rejected: pl.LazyFrame
     options: Options
     inputs: list[dict[str, Any]] = field(repr=False)
-    _per_query: pl.DataFrame | Path = field(repr=False)
+    _per_query: pl.DataFrame | FileRef = field(repr=False)
     _summary: pl.DataFrame = field(repr=False)
     _match: Callable[[], pl.DataFrame] | None = field(repr=False)
 
     def scan(self) -> pl.LazyFrame:
         """Give `per_query` as a LazyFrame; with `out=DIR` and after `load` it lies on disk and is read when needed."""
-        if isinstance(self._per_query, Path):
-            return pl.scan_parquet(self._per_query, glob=False)
+        if isinstance(self._per_query, FileRef):
+            with self._per_query.open() as file:  # another run may have replaced it: InputError, never its numbers
+                return pl.scan_parquet(file, glob=False)
         return self._per_query.lazy()
 
     @property

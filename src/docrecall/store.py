@@ -22,11 +22,13 @@ from typing import Any
 
 import polars as pl
 
+from docrecall.contract.rules import none_rejected
 from docrecall.errors import InputError, OutputError
 from docrecall.options import Options
 from docrecall.report.structured import SCHEMA_VERSION, as_document
-from docrecall.scores import Scores
+from docrecall.scores import ROWS_SCHEMA, Scores
 from docrecall.show import printable
+from docrecall.sources.files import FileRef
 from docrecall.version import VERSION
 
 MANIFEST = "manifest.json"
@@ -51,9 +53,7 @@ class OutputFolder:
                 self._refuse_foreign()
             home = self.target if self._exists else _nearest_folder(self.target)
             _sweep(home)
-            self.staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=home))
-            self._lock = (self.staging / ".lock").open("w")
-            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            self.staging, self._lock = _stage(home)
             self.files = self.staging / "files"
             self.files.mkdir()
             (self.staging / "parts").mkdir()
@@ -62,9 +62,10 @@ class OutputFolder:
     def _refuse_foreign(self) -> None:
         if not self.target.is_dir():
             raise OutputError(f"{printable(self.target)} is a file; a folder was expected.")
-        names = {p.name for p in self.target.iterdir() if not p.name.startswith(_STAGING)}
-        if names and (MANIFEST not in names or names - _OURS):
-            strange = sorted(names - _OURS) or sorted(names)
+        found = [p for p in self.target.iterdir() if not p.name.startswith(_STAGING)]
+        names, ours = {p.name for p in found}, {p.name for p in found if p.name in _OURS and p.is_file()}
+        if names and (MANIFEST not in names or names - ours):
+            strange = sorted(names - ours) or sorted(names)
             raise OutputError(
                 f"{printable(self.target)} holds other files ({printable(', '.join(strange[:3]))}). "
                 "Name a new folder, an empty one, or one with earlier results of docrecall."
@@ -75,7 +76,7 @@ class OutputFolder:
 
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self.staging, ignore_errors=True)
-        self._lock.close()
+        os.close(self._lock)
 
     def add(self, units: pl.DataFrame) -> None:
         """Write the scores of one batch aside."""
@@ -84,15 +85,15 @@ class OutputFolder:
             units.sort(KEY).write_parquet(part, compression="lz4")
         self._parts.append(part)
 
-    def finish_per_query(self) -> Path:
+    def finish_per_query(self) -> FileRef:
         """Bring the batches together, sorted by key, one row group at a time; the bytes do not depend on batches."""
         with _named(self.target):
             path = self.files / PER_QUERY
             _merge(self._parts, path)
             shutil.rmtree(self.staging / "parts")
-        return path
+            return FileRef.of(str(path))
 
-    def commit(self, scores: Scores) -> Path:
+    def commit(self, scores: Scores) -> FileRef:
         """Write the rest, sync everything, and put it in place. Returns where `per_query.parquet` now stands."""
         with _named(self.target):
             frames = {"summary": scores.summary(), "accounting": scores.accounting, "findings": scores.findings}
@@ -104,17 +105,18 @@ class OutputFolder:
             (self.files / "summary.json").write_text(_json(as_document(scores)), encoding="utf-8")
             names = sorted(p.name for p in self.files.iterdir())
             manifest = _manifest(scores) | {"files": {name: _fingerprint(self.files / name) for name in names}}
-            (self.files / MANIFEST).write_text(_json(manifest), encoding="utf-8")
+            (self.files / MANIFEST).write_text(_json(manifest | {"sha256": _digest(manifest)}), encoding="utf-8")
             for name in [*names, MANIFEST]:
                 _sync(self.files / name)
             _sync(self.files)
-            if self._exists:
+            if self.target.exists():  # perhaps since another run that began with this one has ended
+                self._refuse_foreign()
                 self._replace(names)
             else:
                 self.target.parent.mkdir(parents=True, exist_ok=True)
                 self.files.rename(self.target)
                 _sync(self.target.parent)
-        return self.target / PER_QUERY
+            return FileRef.of(str(self.target / PER_QUERY))
 
     def _replace(self, names: list[str]) -> None:
         folder = os.open(self.target, os.O_RDONLY)
@@ -132,49 +134,59 @@ class OutputFolder:
 def load(path: str | os.PathLike[str]) -> Scores:
     """Read back what `out=DIR` or `--out DIR` wrote. Hashes of all files are checked; `per_query` stays on disk.
 
-    Raises InputError when the folder is not there, is not of docrecall, or holds a file that is not the one written.
+    Raises InputError when the folder is not there, is not of docrecall, or holds a file that is not the one written;
+    so does reading `per_query` once another run has replaced it.
     """
     folder = Path(path)
-    manifest = _read_manifest(folder)
-    for name, wanted in manifest["files"].items():
-        if not (folder / name).is_file():
-            raise InputError(f"{printable(folder / name)} is missing; the manifest of this folder lists it.")
-        if _fingerprint(folder / name) != wanted:
-            raise InputError(
-                f"{printable(folder / name)} is not the file that this manifest lists: it was changed, "
-                "damaged, or is of another run that is being put in place. Score again if it stays so."
-            )
-    frames = {name: pl.read_parquet(folder / f"{name}.parquet", glob=False) for name in _FRAMES}
-    rejected = folder / REJECTED
+    manifest = _read_manifest(folder / MANIFEST)
+    files = {name: _checked(folder / name, wanted) for name, wanted in manifest["files"].items()}
+    frames = {name: _read(files[f"{name}.parquet"]) for name in _FRAMES}
     return Scores(
         measures=tuple(manifest["measures"]),
         accounting=frames["accounting"],
         findings=frames["findings"],
-        rows=pl.DataFrame(manifest["rows"]),
-        rejected=pl.scan_parquet(rejected, glob=False) if REJECTED in manifest["files"] else pl.LazyFrame(),
+        rows=pl.DataFrame(manifest["rows"], schema=ROWS_SCHEMA),
+        rejected=_read(files[REJECTED]).lazy() if REJECTED in files else none_rejected(),
         options=Options(**manifest["options"]),
         inputs=manifest["inputs"],
-        _per_query=folder / PER_QUERY,
+        _per_query=files[PER_QUERY],
         _summary=frames["summary"],
         _match=None,
     )
 
 
-def _read_manifest(folder: Path) -> dict[str, Any]:
-    path = folder / MANIFEST
+def _read_manifest(path: Path) -> dict[str, Any]:
+    """Read a manifest that is whole: what this version wrote, to the last letter."""
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
-        if manifest["schema_version"] != SCHEMA_VERSION:
-            raise InputError(
-                f"{printable(path)} is of schema version {manifest['schema_version']}; {SCHEMA_VERSION} is read."
-            )
+        version, digest = manifest["schema_version"], manifest.pop("sha256")
     except OSError as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(f"{printable(path)} cannot be read ({error.strerror}). Is this a folder of results?") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"{printable(path)} is not a manifest of docrecall.") from None
+    if version != SCHEMA_VERSION:
+        raise InputError(f"{printable(path)} is of schema version {printable(version)}; {SCHEMA_VERSION} is read.")
+    if digest != _digest(manifest):
+        raise InputError(f"{printable(path)} was changed or damaged after it was written. Score again.")
     return dict(manifest)
+
+
+def _checked(path: Path, wanted: dict[str, Any]) -> FileRef:
+    """Take hold of a file of results, and refuse it when it is not the one that the manifest lists."""
+    if not path.is_file():
+        raise InputError(f"{printable(path)} is missing; the manifest of this folder lists it.")
+    file = FileRef.of(str(path))
+    if _fingerprint(path) != wanted:
+        raise InputError(
+            f"{printable(path)} is not the file that this manifest lists: it was changed, "
+            "damaged, or is of another run that is being put in place. Score again if it stays so."
+        )
+    return file
+
+
+def _read(file: FileRef) -> pl.DataFrame:
+    with file.open() as handle:
+        return pl.read_parquet(handle, glob=False)
 
 
 def _manifest(scores: Scores) -> dict[str, Any]:
@@ -217,6 +229,10 @@ def _between(low: tuple[str, Any], high: tuple[str, Any]) -> pl.Expr:
     return from_low & to_high
 
 
+def _digest(manifest: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
 def _fingerprint(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
         return {"sha256": hashlib.file_digest(file, "sha256").hexdigest(), "bytes": path.stat().st_size}
@@ -242,12 +258,29 @@ def _nearest_folder(path: Path) -> Path:
     return folder
 
 
+def _stage(home: Path) -> tuple[Path, int]:
+    """Make a staging folder and lock it. The lock is on the folder itself, so that none is ever without one."""
+    while True:
+        staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=home))
+        with contextlib.suppress(FileNotFoundError):
+            lock = os.open(staging, os.O_RDONLY)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if staging.exists():
+                return staging, lock
+            os.close(lock)
+        # The sweep of another run came between and took the folder for a dead one: make another.
+
+
 def _sweep(folder: Path) -> None:
     """Remove what killed runs left: the kernel drops a dead run's lock, so a lock that is free has no owner."""
     for stale in folder.glob(f"{_STAGING}*"):
-        with contextlib.suppress(OSError), (stale / ".lock").open("r+") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(stale, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            lock = os.open(stale, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(stale, ignore_errors=True)
+            finally:
+                os.close(lock)
 
 
 @contextlib.contextmanager

@@ -21,8 +21,12 @@ def expected_queries(known: Known, options: Options) -> pl.Series | None:
     return pl.concat([table["query_id"], known.labels.rejected]).unique().sort()
 
 
-def units_without_hits(known: Known, runs: Mapping[str, Sequence[pl.Series]], options: Options) -> Iterator[Batch]:
+def units_without_hits(
+    known: Known, runs: Mapping[str, Sequence[pl.Series]], lost: Sequence[pl.Series], options: Options
+) -> Iterator[Batch]:
     """Yield batches of the units that no row spoke of. runs: run -> the queries that it has hits for.
+
+    lost: queries of bad rows that name no run; the units of these are rejected.
 
     The last batch may be empty; there is always one, so that results without units have columns too.
     """
@@ -30,14 +34,15 @@ def units_without_hits(known: Known, runs: Mapping[str, Sequence[pl.Series]], op
     rows = pl.LazyFrame(schema={"query_id": ids["query_id"], "rank": pl.Int64, "doc_id": ids["doc_id"]})
     nobody = pl.Series("query_id", [], dtype=ids["query_id"])
     expected = expected_queries(known, options)
+    touched = pl.concat([nobody, *lost])
     found = 0
     for run, seen in runs.items():
         missing = nobody if expected is None else _missing(expected, seen)
         for start in range(0, len(missing), _AT_A_TIME):
             found += 1
-            yield Batch(_empty_units(run, missing.slice(start, _AT_A_TIME)), rows)
+            yield Batch(_empty_units(run, missing.slice(start, _AT_A_TIME), touched), rows)
     if not found:
-        yield Batch(_empty_units("", nobody), rows)
+        yield Batch(_empty_units("", nobody, touched), rows)
 
 
 def _missing(expected: pl.Series, seen: Sequence[pl.Series]) -> pl.Series:
@@ -47,11 +52,11 @@ def _missing(expected: pl.Series, seen: Sequence[pl.Series]) -> pl.Series:
     return expected.to_frame("query_id").join(met, on="query_id", how="anti", maintain_order="left")["query_id"]
 
 
-def _empty_units(run: str, queries: pl.Series) -> pl.DataFrame:
+def _empty_units(run: str, queries: pl.Series, touched: pl.Series) -> pl.DataFrame:
     return pl.select(
         pl.lit(run).alias("run_id"),
         queries.alias("query_id"),
         n_hits=pl.lit(0, pl.Int64),
         n_gaps=pl.lit(0, pl.Int64),
-        rejected=False,
+        rejected=queries.is_in(touched.implode()),
     )

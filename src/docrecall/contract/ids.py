@@ -5,10 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from docrecall import findings
-from docrecall.sources.table import Table, collect, conform
-from docrecall.tables import plain_type
-
-_LARGEST_ID = 2**63 - 1
+from docrecall.sources.table import WIDE, Table, collect, conform
 
 
 def check_ids(table: Table) -> list[pl.DataFrame]:
@@ -16,8 +13,9 @@ def check_ids(table: Table) -> list[pl.DataFrame]:
     found = []
     for column, kind in table.spec.columns.items():
         if kind == "id" and column in table.columns:
-            found += _too_large(table, column)
-            if table.normalize and table.columns[column] == pl.String:
+            if table.columns[column] == pl.Int64:
+                found += _too_large(table, column)
+            elif table.normalize:
                 found += _collapsed(table, column)
     return found
 
@@ -25,8 +23,9 @@ def check_ids(table: Table) -> list[pl.DataFrame]:
 def _too_large(table: Table, column: str) -> list[pl.DataFrame]:
     found = []
     for part in table.parts:
-        if part.schema[column] in (pl.UInt64, pl.Int128, pl.UInt128):
-            large = part.scan().filter(pl.col(column) > _LARGEST_ID).select(column)
+        if part.schema[column] in WIDE:
+            fits = pl.col(column).cast(pl.Int64, strict=False)
+            large = part.scan().filter(pl.col(column).is_not_null() & fits.is_null()).select(column)
             ids = collect(large, [part])[column]
             if len(ids):
                 found.append(
@@ -36,19 +35,19 @@ def _too_large(table: Table, column: str) -> list[pl.DataFrame]:
 
 
 def _collapsed(table: Table, column: str) -> list[pl.DataFrame]:
-    raw, one = pl.col(column), pl.col("normal")
-    scans = []
-    for part in table.parts:
-        found = part.schema[column]
-        if plain_type(found) != pl.String:
-            continue
-        text = conform(column, found, pl.String(), "id")
-        odd = part.scan().select(text).filter(raw.str.len_bytes() != raw.str.len_chars())
-        scans.append(odd.unique())
-    if not scans:
-        return []
-    ids = collect(pl.concat(scans).unique().with_columns(raw.str.normalize("NFC").alias("normal")), table.parts)
-    clashing = ids.filter(one.is_duplicated())
+    raw, normal = pl.col(column), pl.col("normal")
+    texts = [part.scan().select(conform(column, part.schema[column], pl.String(), "id")) for part in table.parts]
+
+    def those(wanted: pl.Expr) -> pl.DataFrame:
+        return collect(pl.concat([text.filter(wanted).unique() for text in texts]).unique(), table.parts)
+
+    ids = those(raw.str.len_bytes() != raw.str.len_chars()).with_columns(raw.str.normalize("NFC").alias("normal"))
+    # A letter outside ASCII can become one inside: the Kelvin sign is K.
+    plain = ids.filter(normal.str.len_bytes() == normal.str.len_chars())["normal"].unique()
+    if len(plain):
+        met = those(raw.is_in(plain.implode()))
+        ids = pl.concat([ids, met.with_columns(raw.alias("normal"))])
+    clashing = ids.filter(normal.is_duplicated())
     if clashing.is_empty():
         return []
     return [findings.finding("ids_collapse", table.spec.name, column, clashing.height, examples=clashing[column])]

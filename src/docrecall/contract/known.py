@@ -25,17 +25,22 @@ class Known(NamedTuple):
 
 
 def check_known(inputs: Inputs) -> Known:
-    """Read and check qrels and queries, and look at what footers and names tell about the hits."""
+    """Read and check qrels and queries, and look at what footers and names tell about the hits.
+
+    Ids that cannot be told apart and tables of another run are no matter of single rows: they raise a DataError
+    whatever `on_bad_rows` says.
+    """
+    of_tables = [f for table in inputs.all() for f in check_ids(table)]
+    of_tables += [f for log in inputs.logs for f in _other_run(log)]
+    findings.raise_errors(findings.merge(of_tables))
     qrels = check_qrels(inputs.qrels)
     queries = check_queries(inputs.queries) if inputs.queries else None
     checks = [qrels, *([queries] if queries else [])]
     rejected = pl.concat([check.rejected.select("query_id") for check in checks])["query_id"].drop_nulls().unique()
     listed = queries.rows if queries else None
     found = [f for check in checks for f in check.findings]
-    found += [f for table in inputs.all() for f in check_ids(table)]
     if listed is not None:
         found += label_conflicts(listed, qrels.rows)
-    found += [f for log in inputs.logs for f in _other_run(log)]
     for table in inputs.all():
         if table.left_out:
             found.append(findings.finding("files_left_out", table.spec.name, None, table.left_out))

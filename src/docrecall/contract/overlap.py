@@ -40,8 +40,10 @@ def no_shared_document(
             shared = log.scan(part, ["doc_id"]).filter(pl.col("doc_id").is_in(labels.implode())).head(1)
             if collect(shared, [part]).height:
                 return []
-    hits = pl.concat([collect(log.scan(part, ["doc_id"]).head(1000), [part]) for log in logs for part in log.parts])
-    ids = hits["doc_id"].drop_nulls().cast(pl.String)
+    # The smallest ids of all rows: the first rows would give other examples for another order or file split.
+    smallest = pl.col("doc_id").cast(pl.String).drop_nulls().unique().bottom_k(findings.MOST_EXAMPLES)
+    hits = [collect(log.scan(part, ["doc_id"]).select(smallest), [part]) for log in logs for part in log.parts]
+    ids = pl.concat(hits)["doc_id"]
     severe = matters and n_units >= _MANY
     found = findings.finding(
         "no_shared_documents",

@@ -37,6 +37,11 @@ class Checked:
 REJECTED_HEAD = ("table", "column", "reason", "file")
 
 
+def none_rejected() -> pl.LazyFrame:
+    """Give the frame of rejected rows when there are none."""
+    return pl.LazyFrame(schema=dict.fromkeys(REJECTED_HEAD, pl.String))
+
+
 def split(rows: pl.DataFrame, rules: Sequence[Rule]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Part good rows from bad; bad rows carry `reason` and `column`, of the first rule that they break."""
     counts = rows.select(rule.broken.sum().alias(str(number)) for number, rule in enumerate(rules))

@@ -11,7 +11,7 @@ from docrecall.errors import DataError, nearest
 from docrecall.options import Options
 from docrecall.show import printable
 from docrecall.sources.inputs import Inputs
-from docrecall.sources.table import Part, Table
+from docrecall.sources.table import WIDE, Part, Table
 from docrecall.tables import EXPECTED, Kind, TableSpec, fits, plain_type
 
 
@@ -82,7 +82,12 @@ def _refuse_types(spec: TableSpec, part: Part, used: dict[str, bool]) -> None:
                 if kind == "id" and found.is_float()
                 else ""
             )
-            raise DataError(f"{spec.name}.{column} is {found}{_where(part)}; expected {EXPECTED[kind]}.{ids}")
+            raise DataError(f"{spec.name}.{column} is {_said(found)}{_where(part)}; expected {EXPECTED[kind]}.{ids}")
+
+
+def _said(dtype: pl.DataType) -> str:
+    """The name of a type, without the values and names inside: an Enum would print its categories."""
+    return str(dtype.base_type()) if dtype.is_nested() or isinstance(dtype, pl.Enum) else str(dtype)
 
 
 def _refuse_drift(table: Table) -> None:
@@ -99,8 +104,8 @@ def _refuse_drift(table: Table) -> None:
             before = first.schema[column]
             if pl.Null not in (before, found) and _family(before) != _family(found):
                 raise DataError(
-                    f"{table.spec.name}.{column} is {found} in{_where(part)} but {before} in{_where(first)}. "
-                    "All files of a table must have the same column types."
+                    f"{table.spec.name}.{column} is {_said(found)} in{_where(part)} but {_said(before)} "
+                    f"in{_where(first)}. All files of a table must have the same column types."
                 )
 
 
@@ -123,23 +128,26 @@ def _one_kind(inputs: Inputs, column: str) -> pl.DataType:
             if _family(before) != _family(found):
                 left, right = f"{first[0].spec.name}.{column}", f"{table.spec.name}.{column}"
                 raise DataError(
-                    f"{left} is {before}{_where(first[1])} but {right} is {found}{_where(part)}. Ids must have the "
-                    f"same type on both sides; nothing is cast for you. Write one of them in the type of the other. "
-                    'Leading zeros matter: 7 and "007" are different ids.'
+                    f"{left} is {_said(before)}{_where(first[1])} but {right} is {_said(found)}{_where(part)}. "
+                    f"Ids must have the same type on both sides; nothing is cast for you. Write one of them in the "
+                    'type of the other. Leading zeros matter: 7 and "007" are different ids.'
                 )
     return pl.Int64() if first and first[1].schema[column].is_integer() else pl.String()
 
 
 def _typed(table: Table, ids: dict[str, pl.DataType], options: Options) -> Table:
+    used = _used(table.spec, options)
     columns = {
-        column: ids[column] if column in ids else _working_type(kind, [p.schema[column] for p in table.parts])
+        column: ids[column]
+        if column in ids
+        else _working_type(kind, [p.schema[column] for p in table.parts], used=column in used)
         for column, kind in table.spec.columns.items()
         if column in table.parts[0].schema
     }
     return replace(table, columns=columns, normalize=options.normalize_ids == "NFC")
 
 
-def _working_type(kind: Kind, found: Sequence[pl.DataType]) -> pl.DataType:
+def _working_type(kind: Kind, found: Sequence[pl.DataType], *, used: bool) -> pl.DataType:
     """The type for a column: what its kind asks for, or what is there when nobody reads it but to compare rows."""
     present = [plain_type(t) for t in found if t != pl.Null]
     if not present:
@@ -150,6 +158,10 @@ def _working_type(kind: Kind, found: Sequence[pl.DataType]) -> pl.DataType:
             "number": pl.Float64(),
             "flag": pl.Boolean(),
         }.get(kind, pl.Int64())
+    if not used and any(t in WIDE for t in present):
+        return pl.String()  # holds any of them exactly, and nobody computes with it
+    if used and kind == "number":
+        return pl.Float64()
     if all(t.is_integer() for t in present):
         return pl.Float64() if kind == "number" else pl.Int64()
     return pl.Float64() if all(t.is_float() for t in present) else present[0]

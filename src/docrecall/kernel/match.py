@@ -14,7 +14,7 @@ from docrecall.errors import SplitUnitError
 from docrecall.kernel.batch import Batch
 from docrecall.kernel.labels import Labels
 from docrecall.measures.definition import Ints
-from docrecall.sources.table import collect
+from docrecall.sources.table import blame, collect
 
 _QUERY_SEED, _DOC_SEED = 1, 2
 
@@ -92,6 +92,7 @@ def match(batch: Batch, labels: Labels, *, all_rows: bool) -> Matched:
     starts = np.concatenate([[0], np.cumsum(batch.units["n_hits"].to_numpy())]).astype(np.int64)
     rows, hits = _candidates(batch, unit_labels, all_rows=all_rows)
     if rows is not None and rows.height != starts[-1]:
+        blame(batch.parts)
         raise SplitUnitError(
             f"a batch of {starts[-1]} rows was read as {rows.height}. This is a fault of docrecall's planner."
         )

@@ -20,6 +20,7 @@ CutUnit = Literal["chunks", "docs", "all"]
 _MEASURE = re.compile(r"(?P<name>[^@()\s]+)\s*(?:\((?P<params>[^)]*)\))?\s*(?:@(?P<cuts>.*))?", re.DOTALL)
 _CUT = re.compile(r"(?P<k>[+-]?[0-9]+(?:\.[0-9]+)?)(?P<unit>[A-Za-z]*)")
 _LARGEST_K = 2**31 - 1  # no log ranks deeper, and k times a count stays far inside 64 bits
+_LONGEST_K = 40  # Python refuses to read thousands of digits; a k that long is not worth repeating either
 _CUTS = "Cuts are @k (the first k chunks), @kdocs (the first k documents) and @all."
 
 
@@ -112,6 +113,8 @@ def _cut(text: str, piece: str) -> Cut:
     match = _CUT.fullmatch(piece)
     if match is None:
         raise MeasureError(f"{text!r}: {piece!r} is not a cut. {_CUTS}")
+    if len(match["k"]) > _LONGEST_K:
+        raise MeasureError(f"k has {len(match['k'])} digits; the largest is {_LARGEST_K}. @all takes every hit.")
     if "." in match["k"]:
         raise MeasureError(f"{text!r}: k must be a whole number, and it is {match['k']}.")
     match match["unit"]:

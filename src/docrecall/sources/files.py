@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import glob as globbing
 import os
-import re
+import stat as modes
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +34,22 @@ class FileRef:
     size: int
     mtime_ns: int
     partitions: Mapping[str, str | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, path: str, partitions: Mapping[str, str | None] | None = None) -> FileRef:
+        """Take the fingerprint of a file; InputError when there is none, or when it is a pipe or a device."""
+        try:
+            stat = Path(path).stat()
+        except (OSError, ValueError) as error:  # a NUL in a name is a ValueError
+            raise _unreadable(path, error) from None
+        if not modes.S_ISREG(stat.st_mode):
+            raise InputError(f"{printable(path)} is not a regular file. Write what it gives to a file first.")
+        return cls(path, stat.st_ino, stat.st_size, stat.st_mtime_ns, partitions or {})
+
+    @property
+    def name(self) -> str:
+        """The path as text that every output can hold, also when its bytes are not UTF-8."""
+        return self.path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
     def open(self) -> BinaryIO:
         """Open for reading; InputError when the file is gone, unreadable, or not the one that was listed."""
@@ -86,31 +102,43 @@ def list_files(paths: list[str]) -> Listing:
 def _expand(path: str) -> Iterator[tuple[str, str | None]]:
     """Yield (root, file) for every data file of a path, and (root, None) for every hidden name."""
     # A name with brackets in it is a name first: only what does not exist is tried as a pattern.
-    if Path(path).is_dir():
-        yield from _walk_whole(path)
+    # os.path answers for names that are too long or behind a closed folder, where Path raises.
+    if os.path.isdir(path):  # noqa: PTH112
+        yield from _some(path, ((path, file) for file in _walk(path, seen=set())))
     elif globbing.has_magic(path) and not os.path.lexists(path):
-        matches = sorted(globbing.glob(path, recursive=True))
-        if not matches:
-            raise InputError(f"no files match {printable(path)}.")
-        root = re.split(r"[*?[]", path, maxsplit=1)[0].rpartition(os.sep)[0]
-        for match in matches:
-            if Path(match).is_dir():
-                if "**" not in path:  # ** has already named everything below
-                    yield from _walk_whole(match)
-            else:
-                yield root, _data_file(match)
+        yield from _some(path, _matches(path))
     else:
         yield str(Path(path).parent), path
 
 
-def _walk_whole(directory: str) -> Iterator[tuple[str, str | None]]:
-    found = list(_walk(directory, seen=set()))
-    if not any(file is not None for file in found):
-        raise InputError(
-            f"no data files in {printable(directory)}. Parquet files are expected ({', '.join(SUFFIXES)})."
-        )
-    for file in found:
-        yield directory, file
+def _some(path: str, found: Iterator[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
+    entries = list(found)
+    if all(file is None for _, file in entries):
+        raise InputError(f"no data files in {printable(path)}. Parquet files are expected ({', '.join(SUFFIXES)}).")
+    return entries
+
+
+def _matches(pattern: str) -> Iterator[tuple[str, str | None]]:
+    """Yield what a pattern matches. Hidden names are left out here too, unless the pattern itself spells them."""
+    root = os.path.dirname(pattern)  # noqa: PTH120
+    while root and not os.path.lexists(root):
+        root = os.path.dirname(root)  # noqa: PTH120
+    wild = os.path.relpath(pattern, root or ".")
+    spelled = any(_is_hidden(name) for name in wild.split(os.sep))
+    matches = sorted(globbing.glob(os.path.join(globbing.escape(root), wild), recursive=True))  # noqa: PTH118
+    if not matches:
+        raise InputError(f"no files match {printable(pattern)}.")
+    for match in matches:
+        if not spelled and any(_is_hidden(name) for name in os.path.relpath(match, root or ".").split(os.sep)):
+            yield root, None
+        elif not os.path.isdir(match):  # noqa: PTH112
+            yield root, _data_file(match)
+        elif "**" not in wild:  # ** has already named everything below
+            yield from ((root, file) for file in _walk(match, seen=set()))
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "_")) and name not in (".", "..")
 
 
 def _walk(directory: str, seen: set[str]) -> Iterator[str | None]:
@@ -122,7 +150,7 @@ def _walk(directory: str, seen: set[str]) -> Iterator[str | None]:
     except OSError as error:
         raise _unreadable(directory, error) from None
     for entry in entries:
-        if entry.name.startswith((".", "_")):
+        if _is_hidden(entry.name):
             yield None
         elif entry.is_dir():
             yield from _walk(entry.path, seen | {real})
@@ -140,22 +168,19 @@ def _data_file(path: str) -> str:
 
 
 def _reference(path: str, root: str) -> FileRef:
-    try:
-        stat = Path(path).stat()
-        with Path(path).open("rb") as handle:
-            head = handle.read(len(_MAGIC))
-            handle.seek(-min(stat.st_size, len(_MAGIC)), os.SEEK_END)
-            tail = handle.read(len(_MAGIC))
-    except OSError as error:
-        raise _unreadable(path, error) from None
+    file = FileRef.of(path, _partitions(path, root))
+    with file.open() as handle:
+        head = handle.read(len(_MAGIC))
+        handle.seek(-min(file.size, len(_MAGIC)), os.SEEK_END)
+        tail = handle.read(len(_MAGIC))
     name = printable(path)
-    if stat.st_size == 0:
+    if file.size == 0:
         raise InputError(f"{name} is empty (0 bytes). A table without rows is still a Parquet file with its columns.")
     if head != _MAGIC:
         raise InputError(f"{name} is not a Parquet file: it does not start with PAR1.")
-    if stat.st_size < _SHORTEST or tail != _MAGIC:
+    if file.size < _SHORTEST or tail != _MAGIC:
         raise InputError(f"{name} is cut short or still being written: it does not end with PAR1.")
-    return FileRef(path, stat.st_ino, stat.st_size, stat.st_mtime_ns, _partitions(path, root))
+    return file
 
 
 def _partitions(path: str, root: str) -> dict[str, str | None]:
@@ -164,14 +189,20 @@ def _partitions(path: str, root: str) -> dict[str, str | None]:
     for folder in os.path.relpath(path, root or ".").split(os.sep)[:-1]:
         key, equals, value = folder.partition("=")
         if equals:
-            found[unquote(key)] = None if value == _NULL_PARTITION else unquote(value)
+            try:
+                key, value = unquote(key, errors="strict"), unquote(value, errors="strict")
+            except UnicodeDecodeError:
+                raise InputError(
+                    f"{printable(path)}: the folder {printable(folder)} is not percent-encoded UTF-8."
+                ) from None
+            found[key] = None if value == _NULL_PARTITION else value
     return found
 
 
-def _unreadable(path: str, error: OSError) -> InputError:
+def _unreadable(path: str, error: OSError | ValueError) -> InputError:
     name = printable(path)
     if isinstance(error, FileNotFoundError):
         return InputError(f"{name} does not exist.")
     if isinstance(error, PermissionError):
         return InputError(f"{name} cannot be read: permission denied.")
-    return InputError(f"{name} cannot be read: {error.strerror or type(error).__name__}.")
+    return InputError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}.")

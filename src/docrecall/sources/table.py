@@ -10,9 +10,10 @@ import polars as pl
 
 from docrecall.errors import DocrecallError, InputError
 from docrecall.show import printable
-from docrecall.tables import Kind, TableSpec, plain_type
+from docrecall.tables import Kind, TableSpec
 
 FILE = "__file"  # number of the part that a row came from
+WIDE = (pl.UInt64, pl.Int128, pl.UInt128)  # integer types that hold more than Int64 does
 LARGEST_RANK = 2**53  # from here on Float64 ranks are not exact, and no log has such ranks
 
 
@@ -67,7 +68,10 @@ class Table:
             self.scan(part, wanted).with_columns(pl.lit(number, pl.Int32).alias(FILE))
             for number, part in enumerate(self.parts)
         ]
-        return collect(pl.concat(scans), self.parts)
+        rows = collect(pl.concat(scans), self.parts)
+        if rows.height != self.n_rows:
+            blame(self.parts)
+        return rows
 
     def _conform(self, part: Part, column: str) -> pl.Expr:
         return conform(column, part.schema[column], self.columns[column], self.spec.columns[column], nfc=self.normalize)
@@ -76,10 +80,15 @@ class Table:
 def conform(column: str, found: pl.DataType, wanted: pl.DataType, kind: Kind, *, nfc: bool = False) -> pl.Expr:
     """Bring one column into its working type without changing what it says."""
     col = pl.col(column)
-    if kind == "rank" and found.is_integer():
-        # A rank beyond every log is kept as such, so that the contract and not a failed cast speaks of it.
-        col = col.clip(upper_bound=LARGEST_RANK) if found in (pl.UInt64, pl.Int128) else col
-    if plain_type(found) != wanted or found != wanted:
+    if found in WIDE and wanted == pl.Int64:
+        # What does not fit is refused as an id and kept as a rank beyond every log, so that the contract and not a
+        # failed cast speaks of it.
+        fits = col.cast(wanted, strict=False)
+        if kind != "rank":
+            return fits
+        small = pl.when(col < 0).then(pl.coalesce(fits, -1)).otherwise(fits)
+        return pl.when(col > LARGEST_RANK).then(LARGEST_RANK).otherwise(small).alias(column)
+    if found != wanted:
         col = col.cast(wanted)
     if nfc and kind == "id" and wanted == pl.String:
         col = col.str.normalize("NFC")
@@ -101,15 +110,31 @@ def collect(frame: pl.LazyFrame, parts: Sequence[Part]) -> pl.DataFrame:
 
 
 def blame(parts: Sequence[Part]) -> None:
-    """Read each part by itself and raise an InputError for the first that cannot be read."""
+    """Read each part by itself and raise an InputError for the first that cannot be read, or not in full."""
     for part in parts:
         if part.file is None:
             continue
         part.check_unchanged()
         try:
-            part.scan().select(pl.all().null_count()).collect(engine="streaming")
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
-            raise InputError(
-                f"{printable(part.file)} is damaged: its footer reads well, but its data cannot be decoded. "
-                "Copy it again from its source."
-            ) from None
+            # Counted from what is decoded; pl.len() is answered by the footer, which is what is doubted here.
+            first = pl.col(part.schema.names()[0])
+            rows, *_ = (
+                part.scan()
+                .select((first.count() + first.null_count()).cast(pl.Int64).alias("__rows"), pl.all().null_count())
+                .collect(engine="streaming")
+                .row(0)
+            )
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+            if isinstance(error, DocrecallError):
+                raise
+            raise damaged(part) from None
+        if rows != part.n_rows:
+            raise damaged(part)
+
+
+def damaged(part: Part) -> InputError:
+    """The error for a file whose footer was good enough to plan with, and whose data was not."""
+    return InputError(
+        f"{printable(part.file)} is damaged: its footer can be read, but not the data that it tells of. "
+        "Copy it again from its source."
+    )
