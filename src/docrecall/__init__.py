@@ -17,9 +17,8 @@ from docrecall.reference import doc_recall
 from docrecall.score import score
 from docrecall.scores import Scores
 from docrecall.store import load
-from docrecall.version import VERSION
+from docrecall.version import __version__
 
-__version__ = VERSION
 
 __all__ = [
     "DataError",

@@ -27,7 +27,7 @@ from docrecall.options import Options
 from docrecall.report.structured import SCHEMA_VERSION, as_document
 from docrecall.scores import Scores
 from docrecall.show import printable
-from docrecall.version import VERSION
+from docrecall.version import __version__
 
 MANIFEST = "manifest.json"
 PER_QUERY = "per_query.parquet"
@@ -180,7 +180,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
 def _manifest(scores: Scores) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
-        "docrecall": VERSION,
+        "docrecall": __version__,
         "polars": pl.__version__,
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "options": asdict(scores.options),
