@@ -19,7 +19,6 @@ from docrecall.scores import Scores
 from docrecall.store import load
 from docrecall.version import __version__
 
-
 __all__ = [
     "DataError",
     "DocrecallError",

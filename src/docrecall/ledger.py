@@ -14,7 +14,6 @@ from docrecall.options import Options
 from docrecall.plan import DEFAULT_RUN
 from docrecall.scores import ROWS_SCHEMA
 from docrecall.sources.inputs import Inputs
-from docrecall.universe import expected_queries
 
 
 class Ledger:
@@ -112,20 +111,15 @@ class Ledger:
 
     def _labels_outside(self) -> int:
         """Labels of queries that are not scored in any run."""
-        labels = self._known.labels.qrels.select("query_id")
-        inside = expected_queries(self._known, self._options)
-        if inside is None:
+        labels, queries = self._known.labels.qrels.select("query_id"), self._known.labels.queries
+        n_labels = labels.height
+        if queries is not None:
+            labels = labels.join(queries, on="query_id", how="semi")
+        if self._options.universe == "hits":
             seen = [s for run in self._queries.values() for s in run]
-            inside = pl.concat(seen) if seen else labels["query_id"].clear()
-            if self._known.labels.queries is not None:
-                labels = labels.join(self._known.labels.queries, on="query_id", how="semi")
-                n_listed = labels.height
-                return (
-                    self._known.labels.qrels.height
-                    - n_listed
-                    + labels.join(inside.to_frame("query_id"), on="query_id", how="anti").height
-                )
-        return labels.join(inside.to_frame("query_id"), on="query_id", how="anti").height
+            hit = pl.concat(seen) if seen else labels["query_id"].clear()
+            labels = labels.join(hit.to_frame("query_id"), on="query_id", how="semi")
+        return n_labels - labels.height
 
     def rejected_rows(self) -> pl.LazyFrame:
         """All rows set aside, of all tables, with the columns that any of them knows; sorted."""

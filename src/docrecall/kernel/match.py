@@ -72,14 +72,40 @@ class Matched:
 
         Differences of it count distinct documents. Decided on the ids themselves, not on hashes of them.
         """
-        docs = self.all_rows["doc_id"].rechunk()
-        if docs.is_empty():
+        if not self.starts[-1]:
             return np.zeros(1, dtype=np.int64)
-        # The newest Arrow layout hands strings over without a copy; unit boundaries make them lists without one too.
-        values = docs.to_arrow(compat_level=pl.CompatLevel.newest())
-        lists = pl.Series(pa.LargeListArray.from_arrays(pa.array(np.unique(self.starts)), values))
-        first = lists.list.eval(pl.element().is_first_distinct()).explode().to_numpy()
+        units = _lists(self.all_rows["doc_id"], np.unique(self.starts))
+        first = units.list.eval(pl.element().is_first_distinct()).explode().to_numpy()
         return np.concatenate([[0], np.cumsum(first, dtype=np.int64)])
+
+    @cached_property
+    def distinct_docs(self) -> Ints:
+        """Distinct documents among all rows of each unit."""
+        counts = np.zeros(len(self.units), dtype=np.int64)
+        some = np.flatnonzero(np.diff(self.starts))
+        if len(some):
+            counts[some] = _lists(self.all_rows["doc_id"], np.unique(self.starts)).list.n_unique().to_numpy()
+        return counts
+
+    def doc_places(self, unit: Ints, row: Ints) -> Ints:
+        """Give the number of distinct documents of a unit in its rows up to and including each given row."""
+        begin = self.starts[unit]
+        size = row + 1 - begin
+        # Few judged documents stand near the top: counting the rows above each of them then costs a third of
+        # telling first appearances in all rows.
+        if size.sum() > self.starts[-1]:
+            return self.docs_before[row + 1] - self.docs_before[begin]
+        ends = np.cumsum(size)
+        above = np.repeat(begin - (ends - size), size) + np.arange(ends[-1] if len(ends) else 0)
+        docs = self.all_rows["doc_id"].gather(pl.Series(above, dtype=pl.get_index_type()))
+        return _lists(docs, np.concatenate([[0], ends])).list.n_unique().cast(pl.Int64).to_numpy()
+
+
+def _lists(docs: pl.Series, offsets: Ints) -> pl.Series:
+    """Cut ids into lists at offsets that rise from 0 to their number, without copying one id."""
+    # The newest Arrow layout is the one that polars has in memory; older ones cost a copy of every string.
+    values = docs.rechunk().to_arrow(compat_level=pl.CompatLevel.newest())
+    return pl.Series(pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), values))
 
 
 def match(batch: Batch, labels: Labels, *, all_rows: bool) -> Matched:
