@@ -29,7 +29,7 @@ class Ledger:
         self._queries: dict[str, list[pl.Series]] = {
             log.run or DEFAULT_RUN: [] for log in inputs.logs if log.run or "run_id" not in log.columns
         }
-        self._tidied: list[pl.Series] = []
+        self._altered: list[pl.Series] = []
         self._met = False
         self._matches = self._labelled_hit_units = 0
 
@@ -62,7 +62,7 @@ class Ledger:
             self._rejected += batch.rejected.height
             self._rejected_frames.append(batch.rejected)
         self.findings += scores.findings
-        self._tidied.append(scores.tidied_docs)
+        self._altered.append(scores.altered_docs)
         self._met |= scores.met
         self._matches += scores.n_matches
         self._labelled_hit_units += scores.labelled_hit_units
@@ -82,8 +82,8 @@ class Ledger:
             if not self._matches and self._labelled_hit_units:
                 self.findings += no_shared_document(self._inputs.logs, qrels, self._labelled_hit_units, matters=matters)
             self.findings += near_queries(queries, qrels)
-            tidied = pl.concat(self._tidied).unique()
-            self.findings += near_documents(self._inputs.logs, qrels, tidied)
+            altered = pl.concat(self._altered).unique()
+            self.findings += near_documents(self._inputs.logs, qrels, altered)
         lacking = int(accounting.filter(2 * pl.col("n_no_hits") > pl.col("n_scored"))["n_no_hits"].sum())
         if lacking:
             self.findings.append(findings.finding("mostly_without_hits", "hits", None, lacking, n_queries=lacking))
