@@ -31,7 +31,7 @@ def shards(log: Table, shard_rows: int) -> Iterator[pl.DataFrame]:
         yield log.read(columns)
     elif n_shards <= _MOST_SCANS or all(part.file is None for part in log.parts):
         for shard in range(n_shards):
-            yield _filtered(log, columns, n_shards, shard)
+            yield log.read(columns, where=_shard(n_shards) == shard)
     else:
         yield from _spilled(log, columns, n_shards, shard_rows)
 
@@ -39,14 +39,6 @@ def shards(log: Table, shard_rows: int) -> Iterator[pl.DataFrame]:
 def _shard(n_shards: int) -> pl.Expr:
     # By query and not by unit, so that the labels of a query are needed by one shard only.
     return pl.col("query_id").hash(_SEED) % n_shards
-
-
-def _filtered(log: Table, columns: list[str], n_shards: int, shard: int) -> pl.DataFrame:
-    scans = [
-        log.scan(part, columns).filter(_shard(n_shards) == shard).with_columns(pl.lit(number, pl.Int32).alias(FILE))
-        for number, part in enumerate(log.parts)
-    ]
-    return collect(pl.concat(scans), log.parts)
 
 
 def _spilled(log: Table, columns: list[str], n_shards: int, shard_rows: int) -> Iterator[pl.DataFrame]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
 from docrecall import findings
-from docrecall.sources.table import Table, collect, conform
-from docrecall.tables import plain_type
+from docrecall.sources.table import Table, collect
 
 _LARGEST_ID = 2**63 - 1
 
@@ -36,19 +37,9 @@ def _too_large(table: Table, column: str) -> list[pl.DataFrame]:
 
 
 def _collapsed(table: Table, column: str) -> list[pl.DataFrame]:
-    raw, one = pl.col(column), pl.col("normal")
-    scans = []
-    for part in table.parts:
-        found = part.schema[column]
-        if plain_type(found) != pl.String:
-            continue
-        text = conform(column, found, pl.String(), "id")
-        odd = part.scan().select(text).filter(raw.str.len_bytes() != raw.str.len_chars())
-        scans.append(odd.unique())
-    if not scans:
-        return []
-    ids = collect(pl.concat(scans).unique().with_columns(raw.str.normalize("NFC").alias("normal")), table.parts)
-    clashing = ids.filter(one.is_duplicated())
+    raw, odd = pl.col(column), pl.col(column).str.len_bytes() != pl.col(column).str.len_chars()
+    ids = replace(table, normalize=False).read([column], where=odd).select(column).unique()
+    clashing = ids.with_columns(raw.str.normalize("NFC").alias("normal")).filter(pl.col("normal").is_duplicated())
     if clashing.is_empty():
         return []
     return [findings.finding("ids_collapse", table.spec.name, column, clashing.height, examples=clashing[column])]

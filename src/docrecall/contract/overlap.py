@@ -12,6 +12,7 @@ from docrecall.errors import DataError
 from docrecall.show import printable
 from docrecall.sources.table import Table, collect
 
+_FILES_FOR_EXAMPLES = 8
 _MANY = 20  # from so many units on, nothing in common is no coincidence
 
 
@@ -40,7 +41,8 @@ def no_shared_document(
             shared = log.scan(part, ["doc_id"]).filter(pl.col("doc_id").is_in(labels.implode())).head(1)
             if collect(shared, [part]).height:
                 return []
-    hits = pl.concat([collect(log.scan(part, ["doc_id"]).head(1000), [part]) for log in logs for part in log.parts])
+    some = [(log, part) for log in logs for part in log.parts[:_FILES_FOR_EXAMPLES]]
+    hits = pl.concat([collect(log.scan(part, ["doc_id"]).head(1000), [part]) for log, part in some])
     ids = hits["doc_id"].drop_nulls().cast(pl.String)
     severe = matters and n_units >= _MANY
     found = findings.finding(
@@ -79,12 +81,8 @@ def near_documents(logs: Sequence[Table], qrels: pl.DataFrame, altered: pl.Serie
         return []
 
     def present(ids: pl.Series) -> pl.Series:
-        scans = [
-            log.scan(part, ["doc_id"]).filter(pl.col("doc_id").is_in(ids.implode()))
-            for log in logs
-            for part in log.parts
-        ]
-        return collect(pl.concat(scans).unique(), [part for log in logs for part in log.parts])["doc_id"]
+        found = [log.read(["doc_id"], where=pl.col("doc_id").is_in(ids.implode()))["doc_id"].unique() for log in logs]
+        return pl.concat(found).unique()
 
     near = _near(labels, altered, present)
     queries = qrels.filter(pl.col("doc_id").is_in(near.implode()))["query_id"].unique() if len(near) else near

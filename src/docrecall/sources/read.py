@@ -61,7 +61,7 @@ def _file_part(file: FileRef, spec: TableSpec) -> Part:
     try:
         with file.open() as handle:
             found = pl.read_parquet_schema(handle)
-        n_rows = int(pl.scan_parquet(file.open(), glob=False).select(pl.len()).collect().item())
+        n_rows = int(file.scan().select(pl.len()).collect().item())
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
         raise InputError(f"{printable(file.path)} is damaged: its footer cannot be read as Parquet.") from None
     known = pl.Schema({c: t for c, t in found.items() if c in spec.columns})
@@ -84,8 +84,7 @@ def _file_part(file: FileRef, spec: TableSpec) -> Part:
 
 def _scan_file(file: FileRef, folders: Mapping[str, str | None], columns: list[str]) -> pl.LazyFrame:
     literals = [pl.lit(value, pl.String).alias(key) for key, value in folders.items()]
-    scan = pl.scan_parquet(file.open(), glob=False, hive_partitioning=False)
-    return scan.with_columns(literals).select(columns)
+    return file.scan().with_columns(literals).select(columns)
 
 
 def _null_count(file: FileRef, scan: Callable[[], pl.LazyFrame], column: str) -> int:
@@ -106,8 +105,7 @@ def _refuse_conflict(file: FileRef, known: pl.Schema, folders: Mapping[str, str 
     """A column that is also a folder name must say the same as the folder; the engine would let the folder win."""
     for key in known.keys() & folders.keys():
         text = pl.col(key).cast(pl.String)
-        scan = pl.scan_parquet(file.open(), glob=False, hive_partitioning=False)
-        if scan.select(text.ne_missing(pl.lit(folders[key], pl.String)).any()).collect().item():
+        if file.scan().select(text.ne_missing(pl.lit(folders[key], pl.String)).any()).collect().item():
             raise InputError(
                 f"{printable(file.path)}: the column {spec.name}.{key} and the folder {printable(key)}=.. above the "
                 "file say different things. Keep one of them."
