@@ -17,9 +17,7 @@ from docrecall.reference import doc_recall
 from docrecall.score import score
 from docrecall.scores import Scores
 from docrecall.store import load
-from docrecall.version import VERSION
-
-__version__ = VERSION
+from docrecall.version import __version__
 
 __all__ = [
     "DataError",

@@ -19,7 +19,7 @@ from docrecall.options import NormalizeIds, OnBadRows, Options, Order, Ranks, Un
 from docrecall.plan import BATCH_ROWS
 from docrecall.score import Progress, evaluate, read_inputs
 from docrecall.score import score as score_tables
-from docrecall.version import VERSION
+from docrecall.version import __version__
 
 # What prints is imported by the commands that print: `docrecall --help` should answer at once.
 
@@ -28,7 +28,7 @@ BUG, INTERRUPTED, BROKEN_PIPE = 70, 130, 141
 app = App(
     name="docrecall",
     help="Score retrieval logs at document level: both cuts, every query and row accounted for.",
-    version=VERSION,
+    version=__version__,
     help_format="plaintext",
 )
 _TABLES, _POLICIES = Group("Tables", sort_key=1), Group("Policies", sort_key=2)

@@ -15,7 +15,6 @@ from docrecall.plan import DEFAULT_RUN
 from docrecall.scores import ROWS_SCHEMA
 from docrecall.sources.inputs import Inputs
 from docrecall.sources.table import blame
-from docrecall.universe import expected_queries
 
 
 class Ledger:
@@ -32,7 +31,7 @@ class Ledger:
             log.run or DEFAULT_RUN: [] for log in inputs.logs if log.run or "run_id" not in log.columns
         }
         self._lost: list[pl.Series] = []
-        self._tidied: list[pl.Series] = []
+        self._altered: list[pl.Series] = []
         self._met = False
         self._matches = self._labelled_hit_units = 0
 
@@ -74,7 +73,7 @@ class Ledger:
             self._rejected += batch.rejected.height
             self._rejected_frames.append(batch.rejected)
         self.findings += scores.findings
-        self._tidied.append(scores.tidied_docs)
+        self._altered.append(scores.altered_docs)
         self._matches += scores.n_matches
         self._labelled_hit_units += scores.labelled_hit_units
 
@@ -95,8 +94,8 @@ class Ledger:
             if not self._matches and self._labelled_hit_units:
                 self.findings += no_shared_document(self._inputs.logs, qrels, self._labelled_hit_units, matters=matters)
             self.findings += near_queries(queries, qrels)
-            tidied = pl.concat(self._tidied).unique()
-            self.findings += near_documents(self._inputs.logs, qrels, tidied)
+            altered = pl.concat(self._altered).unique()
+            self.findings += near_documents(self._inputs.logs, qrels, altered)
         lacking = int(accounting.filter(2 * pl.col("n_no_hits") > pl.col("n_scored"))["n_no_hits"].sum())
         if lacking:
             self.findings.append(findings.finding("mostly_without_hits", "hits", None, lacking, n_queries=lacking))
@@ -124,20 +123,15 @@ class Ledger:
 
     def _labels_outside(self) -> int:
         """Labels of queries that are not scored in any run."""
-        labels = self._known.labels.qrels.select("query_id")
-        inside = expected_queries(self._known, self._options)
-        if inside is None:
+        labels, queries = self._known.labels.qrels.select("query_id"), self._known.labels.queries
+        n_labels = labels.height
+        if queries is not None:
+            labels = labels.join(queries, on="query_id", how="semi")
+        if self._options.universe == "hits":
             seen = [s for run in self._queries.values() for s in run]
-            inside = pl.concat(seen) if seen else labels["query_id"].clear()
-            if self._known.labels.queries is not None:
-                labels = labels.join(self._known.labels.queries, on="query_id", how="semi")
-                n_listed = labels.height
-                return (
-                    self._known.labels.qrels.height
-                    - n_listed
-                    + labels.join(inside.to_frame("query_id"), on="query_id", how="anti").height
-                )
-        return labels.join(inside.to_frame("query_id"), on="query_id", how="anti").height
+            hit = pl.concat(seen) if seen else labels["query_id"].clear()
+            labels = labels.join(hit.to_frame("query_id"), on="query_id", how="semi")
+        return n_labels - labels.height
 
     def rejected_rows(self) -> pl.LazyFrame:
         """All rows set aside, of all tables, with the columns that any of them knows; sorted."""

@@ -19,7 +19,7 @@ from docrecall.contract.hits import check_hits, find_offenders, unit_key
 from docrecall.kernel.batch import Batch, find_units
 from docrecall.options import Options
 from docrecall.shards import shards
-from docrecall.sources.table import LARGEST_RANK, Part, Table, collect, damaged
+from docrecall.sources.table import LARGEST_RANK, MOST_OPEN, Part, Table, collect, damaged
 
 Ints = npt.NDArray[np.int64]
 
@@ -175,7 +175,8 @@ def _slices(log: Table, units: pl.DataFrame, options: Options, batch_rows: int) 
     file_ends = np.cumsum([part.n_rows for part in log.parts])
     start, unit = 0, 0
     while start < log.n_rows:
-        goal = _goal(start, batch_rows, ends, file_ends)
+        last_file = min(int(np.searchsorted(file_ends, start, side="right")) + MOST_OPEN, len(file_ends)) - 1
+        goal = min(_goal(start, batch_rows, ends, file_ends), int(file_ends[last_file]))
         stop = int(np.searchsorted(ends, goal)) + 1
         end = int(ends[stop - 1])
         rows, parts = _between(log, start, end, file_ends)

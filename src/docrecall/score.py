@@ -16,11 +16,12 @@ from docrecall.contract.known import Known, check_known
 from docrecall.contract.schema import settle
 from docrecall.errors import UsageError
 from docrecall.kernel.batch import Batch
-from docrecall.kernel.per_query import match_batch, score_batch
+from docrecall.kernel.per_query import BatchScores, match_batch, score_batch
 from docrecall.ledger import Ledger
 from docrecall.measures.grammar import Measure, parse_all
 from docrecall.measures.registry import DEFAULT_MEASURES, depends_on_labels
 from docrecall.options import Options
+from docrecall.parallel import in_order
 from docrecall.plan import BATCH_ROWS, batches, check_logs, prove_sorted
 from docrecall.scores import Scores
 from docrecall.sources.inputs import Inputs
@@ -96,23 +97,28 @@ def evaluate(
     frames: list[pl.DataFrame] = []
     keep = frames.append if folder is None else folder.add
 
-    def take(batch: Batch) -> None:
-        scores = score_batch(batch, known.labels, measures, options)
-        ledger.add(batch, scores)
-        tally.add(scores.units)
-        keep(scores.units.select("run_id", "query_id", "status", "n_hits", *names))
+    def work(batch: Batch) -> tuple[Batch, BatchScores | None]:
+        # Where the contract is broken the account of it goes on, scoring does not.
+        return batch, None if ledger.breaks(batch) else score_batch(batch, known.labels, measures, options)
 
-    for log, layout in zip(inputs.logs, layouts, strict=True):
-        for batch in batches(log, layout, options, batch_rows):
-            if ledger.broken or ledger.breaks(batch):
-                ledger.add(batch)  # the account of what is wrong goes on, scoring does not
-            else:
-                take(batch)
-            if progress is not None:
-                progress(ledger.read, inputs.n_hits)
+    def take(batch: Batch, scores: BatchScores | None) -> None:
+        ledger.add(batch, scores)
+        if scores is not None:
+            tally.add(scores.units)
+            keep(scores.units.select("run_id", "query_id", "status", "n_hits", *names))
+        if progress is not None and batch.read:
+            progress(ledger.read, inputs.n_hits)
+
+    planned = (
+        batch
+        for log, layout in zip(inputs.logs, layouts, strict=True)
+        for batch in batches(log, layout, options, batch_rows)
+    )
+    for batch, scores in in_order(work, planned):
+        take(batch, scores)
     ledger.close()
     for batch in units_without_hits(known, ledger.runs, ledger.lost, options):
-        take(batch)
+        take(*work(batch))
     ledger.cross_check(tally.accounting(), matters=any(depends_on_labels(m.name) for m in measures))
     inputs.check_unchanged()
     return Scores(

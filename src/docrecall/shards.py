@@ -31,7 +31,7 @@ def shards(log: Table, shard_rows: int) -> Iterator[pl.DataFrame]:
         yield log.read(columns)
     elif n_shards <= _MOST_SCANS or all(part.file is None for part in log.parts):
         for shard in range(n_shards):
-            yield _filtered(log, columns, n_shards, shard)
+            yield log.read(columns, where=_shard(n_shards) == shard)
     else:
         yield from _spilled(log, columns, n_shards, shard_rows)
 
@@ -41,30 +41,31 @@ def _shard(n_shards: int) -> pl.Expr:
     return pl.col("query_id").hash(_SEED) % n_shards
 
 
-def _filtered(log: Table, columns: list[str], n_shards: int, shard: int) -> pl.DataFrame:
-    scans = [
-        log.scan(part, columns).filter(_shard(n_shards) == shard).with_columns(pl.lit(number, pl.Int32).alias(FILE))
-        for number, part in enumerate(log.parts)
-    ]
-    return collect(pl.concat(scans), log.parts)
-
-
 def _spilled(log: Table, columns: list[str], n_shards: int, shard_rows: int) -> Iterator[pl.DataFrame]:
-    with tempfile.TemporaryDirectory(prefix="docrecall-shards-") as folder:
+    try:
+        spill = tempfile.TemporaryDirectory(prefix="docrecall-shards-")
+    except OSError as error:
+        raise _no_room(error) from None
+    with spill as folder:
         paths = [Path(folder) / f"{shard}.arrows" for shard in range(n_shards)]
         try:
             _write(log, columns, paths, shard_rows)
         except InputError:
             raise
         except OSError as error:
-            raise OutputError(
-                f"no room to sort the log by query: writing temporary files in {tempfile.gettempdir()} failed "
-                f"({error.strerror or error}). Set TMPDIR to a folder with more space, or sort the log by query_id."
-            ) from None
+            raise _no_room(error) from None
         for path in paths:
             if path.exists():
                 yield pl.read_ipc_stream(path)
                 path.unlink()
+
+
+def _no_room(error: OSError) -> OutputError:
+    place = tempfile.tempdir or "any folder that is tried"
+    return OutputError(
+        f"no room to sort the log by query: writing temporary files in {place} failed "
+        f"({error.strerror or type(error).__name__}). Set TMPDIR to a folder with more space, or sort the log by query_id."
+    )
 
 
 def _write(log: Table, columns: list[str], paths: list[Path], slice_rows: int) -> None:

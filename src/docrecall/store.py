@@ -29,7 +29,7 @@ from docrecall.report.structured import SCHEMA_VERSION, as_document
 from docrecall.scores import ROWS_SCHEMA, Scores
 from docrecall.show import printable
 from docrecall.sources.files import FileRef
-from docrecall.version import VERSION
+from docrecall.version import __version__
 
 MANIFEST = "manifest.json"
 PER_QUERY = "per_query.parquet"
@@ -192,7 +192,7 @@ def _read(file: FileRef) -> pl.DataFrame:
 def _manifest(scores: Scores) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
-        "docrecall": VERSION,
+        "docrecall": __version__,
         "polars": pl.__version__,
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "options": asdict(scores.options),

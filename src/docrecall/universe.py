@@ -18,7 +18,10 @@ def expected_queries(known: Known, options: Options) -> pl.Series | None:
     if options.universe == "hits":
         return None
     table = known.labels.queries if known.labels.queries is not None else known.labels.qrels
-    return pl.concat([table["query_id"], known.labels.rejected]).unique().sort()
+    listed = table["query_id"].set_sorted().unique(maintain_order=True)
+    if known.labels.rejected.is_empty():
+        return listed
+    return pl.concat([listed, known.labels.rejected]).unique().sort()
 
 
 def units_without_hits(

@@ -1,5 +1,3 @@
-"""The version of this installation."""
+"""The version, which packaging reads from here too."""
 
-from importlib.metadata import version
-
-VERSION = version("docrecall")
+__version__ = "0.1.0"

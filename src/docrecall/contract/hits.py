@@ -7,7 +7,7 @@ import polars as pl
 from docrecall import findings
 from docrecall.contract.rules import Checked, Rule, report, split, tagged
 from docrecall.options import Options
-from docrecall.sources.table import FILE, LARGEST_RANK, Table, collect
+from docrecall.sources.table import FILE, LARGEST_RANK, Table
 
 
 def unit_key(log: Table) -> list[str]:
@@ -50,11 +50,7 @@ def find_offenders(log: Table, options: Options) -> list[pl.DataFrame]:
     rules = row_rules(log, options)
     broken = pl.any_horizontal(rule.broken for rule in rules)
     columns = list(dict.fromkeys([*unit_key(log), "doc_id", *(rule.column for rule in rules)]))
-    scans = [
-        log.scan(part, columns).filter(broken).with_columns(pl.lit(number, pl.Int32).alias(FILE))
-        for number, part in enumerate(log.parts)
-    ]
-    _, bad = split(collect(pl.concat(scans), log.parts), rules)
+    _, bad = split(log.read(columns, where=broken), rules)
     return report(bad, log, unit_key(log))[1]
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
 from docrecall import findings
-from docrecall.sources.table import WIDE, Table, collect, conform
+from docrecall.sources.table import WIDE, Table, collect
 
 
 def check_ids(table: Table) -> list[pl.DataFrame]:
@@ -35,18 +37,16 @@ def _too_large(table: Table, column: str) -> list[pl.DataFrame]:
 
 
 def _collapsed(table: Table, column: str) -> list[pl.DataFrame]:
-    raw, normal = pl.col(column), pl.col("normal")
-    texts = [part.scan().select(conform(column, part.schema[column], pl.String(), "id")) for part in table.parts]
+    raw, normal, raws = pl.col(column), pl.col("normal"), replace(table, normalize=False)
 
     def those(wanted: pl.Expr) -> pl.DataFrame:
-        return collect(pl.concat([text.filter(wanted).unique() for text in texts]).unique(), table.parts)
+        return raws.read([column], where=wanted).select(column).unique()
 
     ids = those(raw.str.len_bytes() != raw.str.len_chars()).with_columns(raw.str.normalize("NFC").alias("normal"))
     # A letter outside ASCII can become one inside: the Kelvin sign is K.
     plain = ids.filter(normal.str.len_bytes() == normal.str.len_chars())["normal"].unique()
     if len(plain):
-        met = those(raw.is_in(plain.implode()))
-        ids = pl.concat([ids, met.with_columns(raw.alias("normal"))])
+        ids = pl.concat([ids, those(raw.is_in(plain.implode())).with_columns(raw.alias("normal"))])
     clashing = ids.filter(normal.is_duplicated())
     if clashing.is_empty():
         return []

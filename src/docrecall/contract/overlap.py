@@ -66,28 +66,23 @@ def no_shared_document(
 
 def near_queries(hit_queries: Sequence[pl.Series], qrels: pl.DataFrame) -> list[pl.DataFrame]:
     """Count label query ids that no hit has, but that one would have after trimming or NFC."""
-    labels = qrels["query_id"].unique()
+    labels = qrels["query_id"]
     if labels.dtype != pl.String or not hit_queries:
         return []
-    hits = pl.concat(hit_queries).unique()
-    altered = hits.to_frame("id").filter(is_odd("id")).filter(tidy("id") != pl.col("id"))["id"]
-    near = _near(labels, altered, lambda ids: hits.filter(hits.is_in(ids.implode())))
+    hits = pl.concat(hit_queries)
+    near = _near(labels, _altered(hits), lambda ids: hits.filter(hits.is_in(ids.implode())).unique())
     return [_finding("query_id", near, near)] if len(near) else []
 
 
 def near_documents(logs: Sequence[Table], qrels: pl.DataFrame, altered: pl.Series) -> list[pl.DataFrame]:
     """The same for document ids. altered: the ids in hits that trimming or NFC would change."""
-    labels = qrels["doc_id"].unique()
+    labels = qrels["doc_id"]
     if labels.dtype != pl.String:
         return []
 
     def present(ids: pl.Series) -> pl.Series:
-        scans = [
-            log.scan(part, ["doc_id"]).filter(pl.col("doc_id").is_in(ids.implode()))
-            for log in logs
-            for part in log.parts
-        ]
-        return collect(pl.concat(scans).unique(), [part for log in logs for part in log.parts])["doc_id"]
+        found = [log.read(["doc_id"], where=pl.col("doc_id").is_in(ids.implode()))["doc_id"].unique() for log in logs]
+        return pl.concat(found).unique()
 
     near = _near(labels, altered, present)
     queries = qrels.filter(pl.col("doc_id").is_in(near.implode()))["query_id"].unique() if len(near) else near
@@ -97,15 +92,18 @@ def near_documents(logs: Sequence[Table], qrels: pl.DataFrame, altered: pl.Serie
 def _near(labels: pl.Series, altered: pl.Series, present: Callable[[pl.Series], pl.Series]) -> pl.Series:
     """The labels without a hit that meet one when both are tidied. `present` gives those of some ids that hits have."""
     tidied_hits = altered.to_frame("id").select(tidy("id"))["id"].unique()
-    table = labels.to_frame("id")
-    odd = table.filter(is_odd("id")).filter(tidy("id") != pl.col("id"))
-    clean = table.filter(pl.col("id").is_in(tidied_hits.implode()))
-    candidates = pl.concat([odd, clean]).unique().with_columns(tidy("id").alias("tidied"))
+    clean = labels.filter(labels.is_in(tidied_hits.implode())) if len(tidied_hits) else labels.clear()
+    candidates = pl.concat([_altered(labels), clean]).unique().to_frame("id").with_columns(tidy("id").alias("tidied"))
     if candidates.is_empty():
         return labels.clear()
     found = present(pl.concat([candidates["id"], candidates["tidied"]]).unique()).implode()
     meets = pl.col("tidied").is_in(tidied_hits.implode()) | pl.col("tidied").is_in(found)
     return candidates.filter(~pl.col("id").is_in(found) & meets)["id"]
+
+
+def _altered(ids: pl.Series) -> pl.Series:
+    """The ids that trimming or NFC would change, each once."""
+    return ids.to_frame("id").filter(is_odd("id")).filter(tidy("id") != pl.col("id"))["id"].unique()
 
 
 def _finding(column: str, ids: pl.Series, queries: pl.Series) -> pl.DataFrame:

@@ -83,14 +83,13 @@ class Family:
         self.place = self._place(matched.hit_row[first], matched.hit_rank[first])
 
     def _place(self, row: Ints, rank: Ints) -> Ints:
-        begin = self.m.starts[self.found_unit]
         match self.kind:
             case "chunks":
                 return rank
             case "docs":
-                return self.m.docs_before[row + 1] - self.m.docs_before[begin]
+                return self.m.doc_places(self.found_unit, row)
             case "all":
-                return row - begin + 1
+                return row - self.m.starts[self.found_unit] + 1
 
     @cached_property
     def relevant(self) -> Ints:
@@ -133,11 +132,6 @@ class Family:
             place_of[self.label] = self.place
             return self.m.label_unit[label], place_of[label]
         return self.m.label_unit[label], self.m.hit_rank[keep]
-
-    @cached_property
-    def distinct(self) -> Ints:
-        """Distinct documents among all hits of each unit."""
-        return np.diff(self.m.docs_before[self.m.starts])
 
     @cached_property
     def groups(self) -> tuple[Ints, Ints, Ints]:
@@ -215,7 +209,7 @@ class CutCounts:
             begin, before = self.f.m.starts[:-1], self.f.m.docs_before
             reached: Ints = before[begin + self.chunks] - before[begin]
             return reached
-        return self.f.distinct if self.cut.k is None else np.minimum(self.f.distinct, self.cut.k)
+        return self.f.m.distinct_docs if self.cut.k is None else np.minimum(self.f.m.distinct_docs, self.cut.k)
 
     @cached_property
     def top_chunks(self) -> Ints:

@@ -27,7 +27,7 @@ class Matched:
     labels: unit, doc_id, relevance; its row number names the label.
     hit_row, hit_rank, hit_label: one entry per row that holds a judged document, by row.
     rows: rank and doc_id of every row; None when nothing asked for them.
-    tidied_docs: document ids of the rows that trimming or NFC would change.
+    altered_docs: document ids of the rows that trimming or NFC would change, each once.
     """
 
     units: pl.DataFrame
@@ -37,7 +37,7 @@ class Matched:
     hit_rank: Ints
     hit_label: Ints
     rows: pl.DataFrame | None
-    tidied_docs: pl.Series
+    altered_docs: pl.Series
 
     @property
     def all_rows(self) -> pl.DataFrame:
@@ -72,14 +72,40 @@ class Matched:
 
         Differences of it count distinct documents. Decided on the ids themselves, not on hashes of them.
         """
-        docs = self.all_rows["doc_id"].rechunk()
-        if docs.is_empty():
+        if not self.starts[-1]:
             return np.zeros(1, dtype=np.int64)
-        # The newest Arrow layout hands strings over without a copy; unit boundaries make them lists without one too.
-        values = docs.to_arrow(compat_level=pl.CompatLevel.newest())
-        lists = pl.Series(pa.LargeListArray.from_arrays(pa.array(np.unique(self.starts)), values))
-        first = lists.list.eval(pl.element().is_first_distinct()).explode().to_numpy()
+        units = _lists(self.all_rows["doc_id"], np.unique(self.starts))
+        first = units.list.eval(pl.element().is_first_distinct()).explode().to_numpy()
         return np.concatenate([[0], np.cumsum(first, dtype=np.int64)])
+
+    @cached_property
+    def distinct_docs(self) -> Ints:
+        """Distinct documents among all rows of each unit."""
+        counts = np.zeros(len(self.units), dtype=np.int64)
+        some = np.flatnonzero(np.diff(self.starts))
+        if len(some):
+            counts[some] = _lists(self.all_rows["doc_id"], np.unique(self.starts)).list.n_unique().to_numpy()
+        return counts
+
+    def doc_places(self, unit: Ints, row: Ints) -> Ints:
+        """Give the number of distinct documents of a unit in its rows up to and including each given row."""
+        begin = self.starts[unit]
+        size = row + 1 - begin
+        # Few judged documents stand near the top: counting the rows above each of them then costs a third of
+        # telling first appearances in all rows.
+        if size.sum() > self.starts[-1]:
+            return self.docs_before[row + 1] - self.docs_before[begin]
+        ends = np.cumsum(size)
+        above = np.repeat(begin - (ends - size), size) + np.arange(ends[-1] if len(ends) else 0)
+        docs = self.all_rows["doc_id"].gather(pl.Series(above, dtype=pl.get_index_type()))
+        return _lists(docs, np.concatenate([[0], ends])).list.n_unique().cast(pl.Int64).to_numpy()
+
+
+def _lists(docs: pl.Series, offsets: Ints) -> pl.Series:
+    """Cut ids into lists at offsets that rise from 0 to their number, without copying one id."""
+    # The newest Arrow layout is the one that polars has in memory; older ones cost a copy of every string.
+    values = docs.rechunk().to_arrow(compat_level=pl.CompatLevel.newest())
+    return pl.Series(pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), values))
 
 
 def match(batch: Batch, labels: Labels, *, all_rows: bool) -> Matched:
@@ -110,25 +136,31 @@ def match(batch: Batch, labels: Labels, *, all_rows: bool) -> Matched:
         hit_rank=exact["rank"].to_numpy(),
         hit_label=exact["label"].cast(pl.Int64).to_numpy(),
         rows=rows,
-        tidied_docs=_tidied(hits),
+        altered_docs=_altered_docs(batch, rows),
     )
 
 
 def _candidates(batch: Batch, unit_labels: pl.DataFrame, *, all_rows: bool) -> tuple[pl.DataFrame | None, pl.DataFrame]:
-    """All rows if asked for, and those that may hold a judged document or whose id is odd: row, rank, doc_id, odd."""
+    """All rows if asked for, and those that may hold a judged document: row, rank, doc_id."""
     query = batch.units["query_id"].gather(unit_labels["unit"])
     keys = pl.select(query.hash(_QUERY_SEED) ^ unit_labels["doc_id"].hash(_DOC_SEED)).to_series()
     key = pl.col("query_id").hash(_QUERY_SEED) ^ pl.col("doc_id").hash(_DOC_SEED)
-    odd = is_odd("doc_id") if unit_labels["doc_id"].dtype == pl.String else pl.lit(False)
-    rows = batch.rows.with_row_index("row").with_columns(odd.alias("odd"), key.is_in(keys.implode()).alias("wanted"))
-    wanted = pl.col("wanted") | pl.col("odd")
+    wanted = key.is_in(keys.implode())
+    rows = batch.rows.with_row_index("row")
     if all_rows:
-        held = collect(rows.select("row", "rank", "doc_id", "odd", wanted), batch.parts)
+        held = collect(rows.select("row", "rank", "doc_id", wanted.alias("wanted")), batch.parts)
         return held, held.filter("wanted")
-    return None, collect(rows.filter(wanted).select("row", "rank", "doc_id", "odd"), batch.parts)
+    return None, collect(rows.filter(wanted).select("row", "rank", "doc_id"), batch.parts)
 
 
-def _tidied(hits: pl.DataFrame) -> pl.Series:
-    if hits["doc_id"].dtype != pl.String:
-        return hits["doc_id"].clear()
-    return hits.filter("odd").filter(tidy("doc_id") != pl.col("doc_id"))["doc_id"].unique()
+def _altered_docs(batch: Batch, rows: pl.DataFrame | None) -> pl.Series:
+    """The document ids that trimming or NFC would change, each once.
+
+    A scan of its own: joined to the filter of the candidates by an `or`, it costs four times as much.
+    """
+    docs = batch.rows.select("doc_id") if rows is None else rows.lazy().select("doc_id")
+    if docs.collect_schema()["doc_id"] != pl.String:
+        return pl.Series("doc_id", [], dtype=pl.Int64)
+    # In two steps: the optimizer makes one filter of two, and would then normalise every id.
+    odd = collect(docs.filter(is_odd("doc_id")), batch.parts)
+    return odd.filter(tidy("doc_id") != pl.col("doc_id"))["doc_id"].unique()

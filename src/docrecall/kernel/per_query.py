@@ -25,8 +25,8 @@ class BatchScores:
     units: run_id, query_id, status, n_hits, n_judged and one Float64 column per measure, for the units of the
     universe, in batch order. outside: rows of other units. n_matches: judged documents that were hit.
     labelled_hit_units: units of the universe with labels and hits. met: whether any query of the batch has labels, also
-    outside the universe, and also if its rows or its labels were set aside. tidied_docs: ids that trimming or NFC would
-    change. findings: counted rows.
+    outside the universe, and also if its rows or its labels were set aside. altered_docs: ids that trimming or NFC
+    would change. findings: counted rows.
     """
 
     units: pl.DataFrame
@@ -34,7 +34,7 @@ class BatchScores:
     n_matches: int
     labelled_hit_units: int
     met: bool
-    tidied_docs: pl.Series
+    altered_docs: pl.Series
     findings: list[pl.DataFrame]
 
 
@@ -51,7 +51,7 @@ def score_batch(batch: Batch, labels: Labels, measures: Sequence[Measure], optio
         n_matches=len(matched.first_hits),
         labelled_hit_units=inside.filter((pl.col("n_judged") > 0) & (pl.col("n_hits") > 0)).height,
         met=bool(((values["n_judged"] > 0) | values["query_id"].is_in(labels.rejected.implode())).any()),
-        tidied_docs=matched.tidied_docs,
+        altered_docs=matched.altered_docs,
         findings=_count(values),
     )
 

@@ -11,10 +11,13 @@ import glob as globbing
 import os
 import stat as modes
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import unquote
+
+import polars as pl
 
 from docrecall.errors import InputError, UsageError
 from docrecall.show import printable
@@ -51,14 +54,21 @@ class FileRef:
         """The path as text that every output can hold, also when its bytes are not UTF-8."""
         return self.path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
-    def open(self) -> BinaryIO:
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
         """Open for reading; InputError when the file is gone, unreadable, or not the one that was listed."""
         try:
-            handle = Path(self.path).open("rb")  # noqa: SIM115 - the scan owns it
+            handle = Path(self.path).open("rb")  # noqa: SIM115 - closed below, outside the reach of this except
         except OSError as error:
             raise _unreadable(self.path, error) from None
-        self._compare(os.fstat(handle.fileno()))
-        return handle
+        with handle:
+            self._compare(os.fstat(handle.fileno()))
+            yield handle
+
+    def scan(self) -> pl.LazyFrame:
+        """Scan the file that was listed, and no other that may have taken its path."""
+        with self.open() as handle:  # the scan keeps a descriptor of its own
+            return pl.scan_parquet(handle, glob=False, hive_partitioning=False)
 
     def check_unchanged(self) -> None:
         """Raise InputError when the path no longer holds what was listed."""

@@ -73,7 +73,7 @@ def _file_part(file: FileRef, spec: TableSpec) -> Part:
     try:
         with file.open() as handle:
             found = pl.read_parquet_schema(handle)
-        n_rows = int(_scan(file).select(pl.len()).collect().item())
+        n_rows = int(file.scan().select(pl.len()).collect().item())
     except InputError:
         raise
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
@@ -97,15 +97,9 @@ def _file_part(file: FileRef, spec: TableSpec) -> Part:
     return part
 
 
-def _scan(file: FileRef) -> pl.LazyFrame:
-    # The engine keeps a handle of its own, so that this one need not stay open.
-    with file.open() as handle:
-        return pl.scan_parquet(handle, glob=False, hive_partitioning=False)
-
-
 def _scan_columns(file: FileRef, folders: Mapping[str, str | None], columns: list[str]) -> pl.LazyFrame:
     literals = [pl.lit(value, pl.String).alias(key) for key, value in folders.items()]
-    return _scan(file).with_columns(literals).select(columns)
+    return file.scan().with_columns(literals).select(columns)
 
 
 def _null_count(file: FileRef, part: Part, column: str) -> int:
@@ -131,7 +125,7 @@ def _refuse_conflict(
     """A column that is also a folder name must say the same as the folder; the engine would let the folder win."""
     for key in known.keys() & folders.keys():
         differs = pl.col(key).cast(pl.String).ne_missing(pl.lit(folders[key], pl.String))
-        if collect(_scan(file).select(differs.any()), [part]).item():
+        if collect(file.scan().select(differs.any()), [part]).item():
             raise DataError(
                 f"{printable(file.path)}: the column {spec.name}.{key} and the folder {printable(key)}=.. above the "
                 "file say different things. Keep one of them."

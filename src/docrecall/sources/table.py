@@ -14,6 +14,7 @@ from docrecall.tables import Kind, TableSpec
 
 FILE = "__file"  # number of the part that a row came from
 WIDE = (pl.UInt64, pl.Int128, pl.UInt128)  # integer types that hold more than Int64 does
+MOST_OPEN = 256  # files that one query reads: a process may have 1,024 open
 LARGEST_RANK = 2**53  # from here on Float64 ranks are not exact, and no log has such ranks
 
 
@@ -61,17 +62,20 @@ class Table:
         """Scan one part: the columns asked for, in the types of `self.columns`."""
         return part.scan().select(self._conform(part, c) for c in columns)
 
-    def read(self, columns: Iterable[str]) -> pl.DataFrame:
-        """Read all parts into one frame with FILE, the number of each row's part."""
-        wanted = list(columns)
-        scans = [
-            self.scan(part, wanted).with_columns(pl.lit(number, pl.Int32).alias(FILE))
-            for number, part in enumerate(self.parts)
-        ]
-        rows = collect(pl.concat(scans), self.parts)
-        if rows.height != self.n_rows:
-            blame(self.parts)
-        return rows
+    def read(self, columns: Iterable[str], where: pl.Expr | None = None) -> pl.DataFrame:
+        """Read the rows of all parts that fit a condition into one frame, with FILE, the number of each row's part."""
+        wanted, frames = list(columns), []
+        for start in range(0, len(self.parts), MOST_OPEN):
+            parts = self.parts[start : start + MOST_OPEN]
+            scans = [
+                self.scan(part, wanted).with_columns(pl.lit(number, pl.Int32).alias(FILE))
+                for number, part in enumerate(parts, start)
+            ]
+            rows = pl.concat(scans)
+            frames.append(collect(rows if where is None else rows.filter(where), parts))
+            if where is None and frames[-1].height != sum(part.n_rows for part in parts):
+                blame(parts)
+        return pl.concat(frames)
 
     def _conform(self, part: Part, column: str) -> pl.Expr:
         return conform(column, part.schema[column], self.columns[column], self.spec.columns[column], nfc=self.normalize)

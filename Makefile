@@ -1,0 +1,77 @@
+# Chores. A machine with Python, make and a package registry needs nothing else: every target sets up what it uses.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+GROUPS := build tests lint bench data lock
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-system check lint types format diff bench data data-check docs wheel lock clean
+
+help: ## List the chores
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# The package itself: hashed dependencies, then the checkout, without looking at a registry again.
+$(VENV)/.core: requirements/core.txt requirements/build.txt pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --require-hashes -r requirements/core.txt -r requirements/build.txt
+	$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.%: requirements/%.txt $(VENV)/.core
+	$(PIP) install --require-hashes -r requirements/core.txt -r $<
+	@touch $@
+
+setup: $(VENV)/.core $(VENV)/.tests $(VENV)/.lint ## Set up for work on the code
+
+demo: $(VENV)/.core ## Score the data in this repository
+	@$(BIN)/docrecall demo
+
+test: $(VENV)/.tests ## Run the suite, but for the tests that need more than pip can install
+	$(BIN)/python -m pytest -q -m "not system"
+
+test-system: $(VENV)/.tests ## Run the tests that need root or system packages (strace, mount)
+	$(BIN)/python -m pytest -q -m system
+
+check: lint types test ## Lint, types and tests
+
+lint: $(VENV)/.lint ## Check style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.lint $(VENV)/.tests ## Check types
+	$(BIN)/mypy
+
+format: $(VENV)/.lint ## Format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+diff: $(VENV)/.tests ## Compare with the definition on 10,000 generated logs
+	$(BIN)/python -m tests.agreement.diff
+
+bench: $(VENV)/.bench ## Measure speed and memory against a bare scan and other evaluators (BENCH="--full" adds 100 M rows)
+	$(BIN)/python benchmarks/run.py $(BENCH)
+	$(BIN)/python benchmarks/start_up.py
+
+data: $(VENV)/.data ## Rebuild data/ (needs the Python version that data/README.md names)
+	$(BIN)/python data/build.py
+
+data-check: $(VENV)/.data ## Compare data/ with a rebuild, byte for byte
+	$(BIN)/python data/build.py --check
+
+docs: $(VENV)/.core ## Write the generated parts of the README again
+	$(BIN)/python docs/generate.py
+
+wheel: $(VENV)/.core ## Build the wheel into dist/
+	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
+
+lock: $(VENV)/.lock ## Lock the dependencies of every group, for all supported Pythons
+	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -q -o requirements/core.txt
+	for group in $(GROUPS); do \
+		$(BIN)/uv pip compile --group $$group -c requirements/core.txt --universal --python-version 3.11 \
+			--generate-hashes --no-header --no-annotate -q -o requirements/$$group.txt || exit 1; \
+	done
+
+clean: ## Remove what the chores made
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis benchmarks/logs
