@@ -64,7 +64,8 @@ def _no_room(error: OSError) -> OutputError:
     place = tempfile.tempdir or "any folder that is tried"
     return OutputError(
         f"no room to sort the log by query: writing temporary files in {place} failed "
-        f"({error.strerror or type(error).__name__}). Set TMPDIR to a folder with more space, or sort the log by query_id."
+        f"({error.strerror or type(error).__name__}). Set TMPDIR to a folder with more space, "
+        "or sort the log by query_id."
     )
 
 

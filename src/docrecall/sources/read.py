@@ -113,7 +113,11 @@ def _null_count(file: FileRef, part: Part, column: str) -> int:
             raise damaged(part) from None
         names = [footer.schema.column(i).path for i in range(footer.num_columns)]
         if column in names:
-            chunks = [footer.row_group(g).column(names.index(column)) for g in range(footer.num_row_groups)]
+            place = names.index(column)
+            chunks = [footer.row_group(g).column(place) for g in range(footer.num_row_groups)]
+            # Asked for the statistics of another type than the schema's, pyarrow ends the process.
+            if any(chunk.physical_type != footer.schema.column(place).physical_type for chunk in chunks):
+                raise damaged(part)
             if all(chunk.is_stats_set and chunk.statistics.has_null_count for chunk in chunks):
                 return sum(chunk.statistics.null_count for chunk in chunks)
     return int(collect(part.scan().select(pl.col(column).null_count()), [part]).item())
