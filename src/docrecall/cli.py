@@ -30,6 +30,7 @@ app = App(
     help="Score retrieval logs at document level: both cuts, every query and row accounted for.",
     version=__version__,
     help_format="plaintext",
+    suppress_keyboard_interrupt=False,
 )
 _TABLES, _POLICIES = Group("Tables", sort_key=1), Group("Policies", sort_key=2)
 

@@ -16,9 +16,15 @@ _WIDE = 200  # where there is no terminal whose width counts, lines are not fold
 _STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command line; rich would end with exit code 1, which means something else here."""
+        raise BrokenPipeError
+
+
 def console(*, stderr: bool = False) -> Console:
     """A console that never guesses: no markup, no highlighting, no folding outside terminals."""
-    made = Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=True)
+    made = _Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=True)
     if not made.is_terminal:
         made.width = _WIDE
     return made
