@@ -31,6 +31,8 @@ def queries(**columns: Any) -> pl.DataFrame:
 
 
 def _with(base: dict[str, Any], columns: dict[str, Any]) -> pl.DataFrame:
+    size = max([len(values) for values in columns.values() if values is not None], default=0)
+    base = {name: (values * size)[:size] if size else values for name, values in base.items()}
     table = {name: values for name, values in (base | columns).items() if values is not None}
     return pl.DataFrame({name: pl.Series(name, values, strict=False) for name, values in table.items()})
 

@@ -162,7 +162,7 @@ def _walk(directory: str, seen: set[str]) -> Iterator[str | None]:
     for entry in entries:
         if _is_hidden(entry.name):
             yield None
-        elif entry.is_dir():
+        elif os.path.isdir(entry.path):  # noqa: PTH112 - entry.is_dir raises for a link to itself
             yield from _walk(entry.path, seen | {real})
         else:
             yield _data_file(entry.path)
