@@ -19,6 +19,7 @@ from docrecall.options import NormalizeIds, OnBadRows, Options, Order, Ranks, Un
 from docrecall.plan import BATCH_ROWS
 from docrecall.score import Progress, evaluate, read_inputs
 from docrecall.score import score as score_tables
+from docrecall.show import printable
 from docrecall.version import __version__
 
 # What prints is imported by the commands that print: `docrecall --help` should answer at once.
@@ -248,7 +249,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _one_line(error: CycloptsError) -> str:
-    return " ".join(str(error).split())
+    return printable(" ".join(str(error).split()), longest=1000)
 
 
 def _fail(message: str, code: int) -> int:

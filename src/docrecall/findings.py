@@ -20,6 +20,7 @@ Severity = Literal["info", "warning", "error"]
 
 MOST_EXAMPLES = 5
 
+
 class Kind(NamedTuple):
     """A kind of finding: how much it matters, what was found, and what that means or what to do."""
 

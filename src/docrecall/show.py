@@ -5,7 +5,7 @@ from __future__ import annotations
 LONGEST = 120  # an id that is a whole paragraph shall not bury the message around it
 
 
-def printable(text: object) -> str:
+def printable(text: object, longest: int = LONGEST) -> str:
     """Give ids and paths as one line: control and format characters are written as escapes, long text is cut."""
     out = "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in str(text))
-    return out if len(out) <= LONGEST else out[: LONGEST - 1] + "…"
+    return out if len(out) <= longest else out[: longest - 1] + "…"

@@ -8,6 +8,7 @@ a reader can tell when files of two runs stand side by side, which can be seen f
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -47,6 +48,8 @@ class OutputFolder:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Check that the target may be written, and make the staging folder, before any work begins."""
         self.target = Path(path)
+        if "\0" in str(self.target):
+            raise OutputError(f"no folder can be named {printable(self.target)}.")
         with _named(self.target):
             self._exists = self.target.exists()
             if self._exists:
@@ -109,14 +112,22 @@ class OutputFolder:
             for name in [*names, MANIFEST]:
                 _sync(self.files / name)
             _sync(self.files)
-            if self.target.exists():  # perhaps since another run that began with this one has ended
-                self._refuse_foreign()
-                self._replace(names)
-            else:
-                self.target.parent.mkdir(parents=True, exist_ok=True)
-                self.files.rename(self.target)
-                _sync(self.target.parent)
+            self._put(names)
             return FileRef.of(str(self.target / PER_QUERY))
+
+    def _put(self, names: list[str]) -> None:
+        if not self.target.exists():
+            self.target.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                self.files.rename(self.target)
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+            else:
+                _sync(self.target.parent)
+                return
+        self._refuse_foreign()  # again: it may be there only since another run ended
+        self._replace(names)
 
     def _replace(self, names: list[str]) -> None:
         folder = os.open(self.target, os.O_RDONLY)
