@@ -15,6 +15,7 @@ from cyclopts import App, CycloptsError, Group, Parameter
 
 from docrecall.errors import DataError, DocrecallError, OutputError, UsageError
 from docrecall.options import NormalizeIds, OnBadRows, Options, Order, Ranks, Universe
+from docrecall.show import printable
 from docrecall.version import __version__
 
 if TYPE_CHECKING:
@@ -92,6 +93,8 @@ def score(
             **{name: value for name, value in asked.items() if value is not None},
             **asdict(policies or Policies()),
         )
+    if out is not None:
+        print(f"docrecall: results are in {printable(out)}", file=sys.stderr)
     if format == "table":
         terminal.print_scores(scores, terminal.console())
     else:

@@ -87,7 +87,7 @@ def evaluate(
     folder: OutputFolder | None = None,
 ) -> Scores:
     """Score settled inputs. Without measures this is the check of the contract alone."""
-    known = check_known(inputs)
+    known = check_known(inputs, options)
     layouts = check_logs(inputs.logs, known.findings, options)
     names = [str(m) for m in measures]
     ledger, tally = Ledger(inputs, known, options), Tally(names)

@@ -30,7 +30,7 @@ def check_hits(rows: pl.DataFrame, log: Table, options: Options) -> Checked:
     rows, place = _placed(rows, key, options)
     rows, duplicates, clashing = _resolve_repeats(rows, place, options)
     bad = pl.concat([bad, clashing.select(bad.columns)], how="vertical_relaxed")
-    rejected, found = report(bad, log, key)
+    rejected, found = report(bad, log, key, options)
     if duplicates.height:
         found.append(_count("duplicate_hits", duplicates, key))
     if options.by_score:
@@ -57,7 +57,7 @@ def find_offenders(log: Table, options: Options) -> list[pl.DataFrame]:
     broken = pl.any_horizontal(rule.broken for rule in rules)
     columns = list(dict.fromkeys([*unit_key(log), "doc_id", *(rule.column for rule in rules)]))
     _, bad = split(log.read(columns, where=broken), rules)
-    return report(bad, log, unit_key(log))[1]
+    return report(bad, log, unit_key(log), options)[1]
 
 
 def _rank_rules(options: Options) -> list[Rule]:

@@ -11,6 +11,7 @@ from docrecall.contract.ids import check_ids
 from docrecall.contract.labels import check_qrels, check_queries, label_conflicts
 from docrecall.contract.rules import Checked
 from docrecall.kernel.labels import Labels
+from docrecall.options import Options
 from docrecall.sources.inputs import Inputs
 from docrecall.sources.table import Table, collect
 
@@ -24,18 +25,28 @@ class Known(NamedTuple):
     findings: list[pl.DataFrame]
 
 
-def check_known(inputs: Inputs) -> Known:
-    """Read and check qrels and queries, and look at what footers and names tell about the hits."""
-    qrels = check_qrels(inputs.qrels)
-    queries = check_queries(inputs.queries) if inputs.queries else None
+def check_known(inputs: Inputs, options: Options) -> Known:
+    """Read and check qrels and queries, and look at what footers and names tell about all tables.
+
+    Raises DataError for ids that would be taken for one another and for hits of another run than the caller named:
+    no set of rows could be set aside to mend that.
+    """
+    findings.raise_errors(
+        findings.merge(
+            [
+                *(f for table in inputs.all() for f in check_ids(table)),
+                *(f for log in inputs.logs for f in _other_run(log)),
+            ]
+        )
+    )
+    qrels = check_qrels(inputs.qrels, options)
+    queries = check_queries(inputs.queries, options) if inputs.queries else None
     checks = [qrels, *([queries] if queries else [])]
     rejected = pl.concat([check.rejected.select("query_id") for check in checks])["query_id"].drop_nulls().unique()
     listed = queries.rows if queries else None
     found = [f for check in checks for f in check.findings]
-    found += [f for table in inputs.all() for f in check_ids(table)]
     if listed is not None:
         found += label_conflicts(listed, qrels.rows)
-    found += [f for log in inputs.logs for f in _other_run(log)]
     for table in inputs.all():
         if table.left_out:
             found.append(findings.finding("files_left_out", table.spec.name, None, table.left_out))
