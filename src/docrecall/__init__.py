@@ -3,21 +3,28 @@
 Start with `score`; `doc_recall` is the definition for one query. The command `docrecall` does the same on files.
 """
 
-from docrecall.errors import (
-    DataError,
-    DocrecallError,
-    InputError,
-    InputTypeError,
-    MeasureError,
-    OutputError,
-    UsageError,
-)
-from docrecall.options import Options
-from docrecall.reference import doc_recall
-from docrecall.score import score
-from docrecall.scores import Scores
-from docrecall.store import load
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
 from docrecall.version import __version__
+
+if TYPE_CHECKING:
+    from docrecall.errors import (
+        DataError,
+        DocrecallError,
+        InputError,
+        InputTypeError,
+        MeasureError,
+        OutputError,
+        UsageError,
+    )
+    from docrecall.options import Options
+    from docrecall.reference import doc_recall
+    from docrecall.score import score
+    from docrecall.scores import Scores
+    from docrecall.store import load
 
 __all__ = [
     "DataError",
@@ -34,3 +41,35 @@ __all__ = [
     "load",
     "score",
 ]
+
+# Loaded on first use: `docrecall --help` answers before polars would have been imported.
+_HOMES = {
+    "Options": "options",
+    "Scores": "scores",
+    "doc_recall": "reference",
+    "load": "store",
+    "score": "score",
+    **dict.fromkeys((name for name in __all__ if name.endswith("Error")), "errors"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'docrecall' has no attribute {name!r}")
+    value = getattr(import_module(f"docrecall.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    def __setattr__(self, name: str, value: object) -> None:
+        # Importing the module docrecall.score would bind it here, where the function of that name belongs.
+        if not (name == "score" and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

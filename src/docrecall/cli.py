@@ -8,21 +8,19 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import polars as pl
 from cyclopts import App, CycloptsError, Group, Parameter
 
 from docrecall.errors import DataError, DocrecallError, OutputError, UsageError
-from docrecall.measures.registry import DEFAULT_MEASURES
 from docrecall.options import NormalizeIds, OnBadRows, Options, Order, Ranks, Universe
-from docrecall.plan import BATCH_ROWS
-from docrecall.score import Progress, evaluate, read_inputs
-from docrecall.score import score as score_tables
 from docrecall.show import printable
 from docrecall.version import __version__
 
-# What prints is imported by the commands that print: `docrecall --help` should answer at once.
+if TYPE_CHECKING:
+    from docrecall.score import Progress
+
+# Commands import what they use when they run: `docrecall --help` loads neither polars nor numpy.
 
 BUG, INTERRUPTED, BROKEN_PIPE = 70, 130, 141
 
@@ -77,23 +75,26 @@ def score(
     ] = None,
     out: Annotated[str | None, Parameter(help="A folder for the results, replaced as a whole.")] = None,
     format: Shown = "table",
-    batch_rows: Annotated[int, Parameter(help="About how many hits are worked on at a time.")] = BATCH_ROWS,
+    batch_rows: Annotated[int | None, Parameter(help="About how many hits are worked on at a time.")] = None,
     policies: Policies | None = None,
 ) -> int:
     """Score hits against labels. The Python twin is docrecall.score."""
+    from docrecall.report import files, terminal  # noqa: PLC0415
+    from docrecall.score import score as score_tables  # noqa: PLC0415
+
+    asked: dict[str, Any] = {"measures": measure, "batch_rows": batch_rows}
     with _progress() as progress:
         scores = score_tables(
             named_paths(tables.hits),
             tables.qrels,
-            measure or DEFAULT_MEASURES,
             queries=tables.queries,
             out=out,
-            batch_rows=batch_rows,
             progress=progress,
+            **{name: value for name, value in asked.items() if value is not None},
             **asdict(policies or Policies()),
         )
-    from docrecall.report import files, terminal  # noqa: PLC0415
-
+    if out is not None:
+        print(f"docrecall: results are in {printable(out)}", file=sys.stderr)
     with _printing():
         if format == "table":
             terminal.print_scores(scores, terminal.console())
@@ -113,18 +114,19 @@ def check(
     policies: Policies | None = None,
 ) -> int:
     """Check that the tables keep the contract, and print what is noticed. Nothing is scored."""
+    from docrecall.report import files, terminal  # noqa: PLC0415
+    from docrecall.score import evaluate, read_inputs  # noqa: PLC0415
+
     options = Options(**asdict(policies or Policies()))
     with _progress() as progress:
         inputs = read_inputs(named_paths(tables.hits), tables.qrels, tables.queries, options)
         scores = evaluate(inputs, (), options, progress=progress)
-    from docrecall.report import files, terminal  # noqa: PLC0415
-
     with _printing():
         if format == "json":
             print(files.to_json(scores))
         else:
             terminal.print_scores(scores, terminal.console())
-    warnings = scores.findings.filter(pl.col("severity") == "warning").height
+    warnings = scores.findings["severity"].to_list().count("warning")
     if strict and warnings:
         raise DataError(f"{warnings} kind{'s' if warnings > 1 else ''} of warning, and --strict lets none pass.")
     return 0
@@ -237,7 +239,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _drop_stdout()
         return BROKEN_PIPE
-    except (Exception, pl.exceptions.PanicException) as error:
+    except BaseException as error:  # a panic of the engine is no Exception
+        if isinstance(error, SystemExit | GeneratorExit):
+            raise
         if os.environ.get("DOCRECALL_DEBUG"):
             raise
         return _fail(

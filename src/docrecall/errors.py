@@ -17,21 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
-import polars as pl
-
-FINDINGS_SCHEMA = pl.Schema(
-    {
-        "code": pl.String(),
-        "severity": pl.String(),
-        "table": pl.String(),
-        "column": pl.String(),
-        "n_rows": pl.Int64(),
-        "n_queries": pl.Int64(),
-        "examples": pl.List(pl.String()),
-        "file": pl.String(),
-    }
-)
+if TYPE_CHECKING:
+    import polars as pl
 
 
 class DocrecallError(Exception):
@@ -62,7 +51,7 @@ class DataError(DocrecallError, ValueError):
     @property
     def findings(self) -> pl.DataFrame:
         """The broken rules as a frame; empty when the fault is in columns or types, before any row was read."""
-        return pl.DataFrame(schema=FINDINGS_SCHEMA) if self._findings is None else self._findings
+        return findings_schema().to_frame() if self._findings is None else self._findings
 
 
 class InputError(DocrecallError, OSError):
@@ -91,6 +80,24 @@ class OutputError(DocrecallError, OSError):
 
 class SplitUnitError(DocrecallError):
     """A unit (one query of one run) reached the kernel in parts."""
+
+
+def findings_schema() -> pl.Schema:
+    """Give the columns of `DataError.findings` and `Scores.findings`."""
+    import polars as pl  # noqa: PLC0415 - `docrecall --help` answers before polars would be loaded
+
+    return pl.Schema(
+        {
+            "code": pl.String(),
+            "severity": pl.String(),
+            "table": pl.String(),
+            "column": pl.String(),
+            "n_rows": pl.Int64(),
+            "n_queries": pl.Int64(),
+            "examples": pl.List(pl.String()),
+            "file": pl.String(),
+        }
+    )
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

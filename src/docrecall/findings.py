@@ -12,13 +12,14 @@ from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
-from docrecall.errors import FINDINGS_SCHEMA as SCHEMA
-from docrecall.errors import DataError
+from docrecall.errors import DataError, findings_schema
 from docrecall.show import printable
 
 Severity = Literal["info", "warning", "error"]
 
 MOST_EXAMPLES = 5
+
+SCHEMA = findings_schema()
 
 
 class Kind(NamedTuple):
@@ -162,11 +163,6 @@ def merge(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
 def errors(findings: pl.DataFrame) -> pl.DataFrame:
     """Give the rows that break the contract."""
     return findings.filter(pl.col("severity") == "error")
-
-
-def set_aside(findings: pl.DataFrame) -> pl.DataFrame:
-    """Turn errors into warnings: their rows were set aside, and what is left kept the contract."""
-    return findings.with_columns(pl.col("severity").replace("error", "warning"))
 
 
 def describe(row: Mapping[str, Any]) -> str:

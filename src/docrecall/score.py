@@ -90,7 +90,7 @@ def evaluate(
     folder: OutputFolder | None = None,
 ) -> Scores:
     """Score settled inputs. Without measures this is the check of the contract alone."""
-    known = check_known(inputs)
+    known = check_known(inputs, options)
     layouts = check_logs(inputs.logs, known.findings, options)
     names = [str(m) for m in measures]
     ledger, tally = Ledger(inputs, known, options), Tally(names)
@@ -124,7 +124,7 @@ def evaluate(
     return Scores(
         measures=tuple(names),
         accounting=tally.accounting(),
-        findings=findings.merge([findings.set_aside(found) for found in ledger.findings]),
+        findings=findings.merge(ledger.findings),
         rows=ledger.rows(),
         rejected=ledger.rejected_rows(),
         options=options,

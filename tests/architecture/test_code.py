@@ -77,5 +77,5 @@ def test_no_other_error_classes() -> None:
 
 def test_data_errors_always_have_findings() -> None:
     """A fault of columns has an empty frame with the columns of every other."""
-    assert errors.DataError("x").findings.schema == errors.FINDINGS_SCHEMA
+    assert errors.DataError("x").findings.schema == errors.findings_schema()
     assert errors.DataError("x").findings.is_empty()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from docrecall import findings
 from docrecall.contract.rules import Checked, Rule, report, split, tagged
 from docrecall.options import Options
 from docrecall.sources.table import FILE, LARGEST_RANK, Table
+
+_SMALL_RANK = 1 << 31  # below it, unit and rank fit one number, and one number sorts fastest
 
 
 def unit_key(log: Table) -> list[str]:
@@ -19,21 +22,24 @@ def check_hits(rows: pl.DataFrame, log: Table, options: Options) -> Checked:
     """Check and order a batch of hits.
 
     rows: all columns of `log.columns` and FILE, whole units, in any order.
-    The good rows have the unit key, rank (Int64, from 1, rising within each unit) and doc_id, sorted by unit and rank.
-    Every row is good, a collapsed duplicate, or rejected.
+    The good rows have the unit key, rank (Int64, from 1, rising within each unit) and doc_id; the rows of a unit stand
+    together. Every row is good, a collapsed duplicate, or rejected.
     """
     key = unit_key(log)
     rows, bad = split(rows, row_rules(log, options))
-    rows = _by_score(rows, options) if options.by_score else rows.with_columns(pl.col("rank").cast(pl.Int64))
-    rows, duplicates, clashing = _resolve_repeats(rows, key, options)
+    rows, place = _placed(rows, key, options)
+    rows, duplicates, clashing = _resolve_repeats(rows, place, options)
     bad = pl.concat([bad, clashing.select(bad.columns)], how="vertical_relaxed")
-    rejected, found = report(bad, log, key)
+    rejected, found = report(bad, log, key, options)
     if duplicates.height:
         found.append(_count("duplicate_hits", duplicates, key))
     if options.by_score:
-        tied = rows.filter(pl.struct(*key, "_order").is_duplicated())
-        found.append(_count("tied_scores", tied, key, "score"))
-    return Checked(_ranked(rows, key, options), rejected, duplicates.height, found)
+        same = _meets_neighbour(["_unit", "_order"])
+        found.append(_count("tied_scores", rows.filter(same), key, "score"))
+    rank = pl.col("rank") + (1 - options.rank_base) if not options.by_score else pl.col("_unit")
+    if options.by_score or options.ranks == "recount":
+        rank = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("_unit")
+    return Checked(rows.select(*key, rank.alias("rank"), "doc_id"), rejected, duplicates.height, found)
 
 
 def row_rules(log: Table, options: Options) -> list[Rule]:
@@ -51,7 +57,7 @@ def find_offenders(log: Table, options: Options) -> list[pl.DataFrame]:
     broken = pl.any_horizontal(rule.broken for rule in rules)
     columns = list(dict.fromkeys([*unit_key(log), "doc_id", *(rule.column for rule in rules)]))
     _, bad = split(log.read(columns, where=broken), rules)
-    return report(bad, log, unit_key(log))[1]
+    return report(bad, log, unit_key(log), options)[1]
 
 
 def _rank_rules(options: Options) -> list[Rule]:
@@ -71,49 +77,53 @@ def _score_rules() -> list[Rule]:
     return [Rule("score_null", "score", score.is_null()), Rule("score_nan", "score", score.is_nan())]
 
 
-def _by_score(rows: pl.DataFrame, options: Options) -> pl.DataFrame:
-    """Add `_order`, the number that decides. Zero has one sign, so that -0.0 and 0.0 tie."""
-    precision = pl.Float32 if options.order == "trec_eval" else pl.Float64
-    return rows.with_columns((pl.col("score").cast(precision) + 0.0).alias("_order"))
+def _placed(rows: pl.DataFrame, key: list[str], options: Options) -> tuple[pl.DataFrame, list[str]]:
+    """Sort rows by unit and then as the policy orders them; give the columns that name a place in that order.
+
+    Units get a number first: to sort by text takes ten times as long, and the order of units means nothing here.
+    """
+    units = rows.select(key).unique().with_row_index("_unit")
+    rows = rows.join(units, on=key, how="left", maintain_order="left").with_columns(pl.col("_unit").cast(pl.Int64))
+    if options.by_score:
+        # Zero has one sign, so that -0.0 and 0.0 tie.
+        precision = pl.Float32 if options.order == "trec_eval" else pl.Float64
+        rows = rows.with_columns((pl.col("score").cast(precision) + 0.0).alias("_order"))
+        # trec_eval compares names with strcmp: the bytes of their text, also of numbers.
+        trec_eval = options.order == "trec_eval"
+        doc = pl.col("doc_id").cast(pl.String) if trec_eval else pl.col("doc_id")
+        chunk = ["chunk_id"] if "chunk_id" in rows.columns and not trec_eval else []
+        rows = rows.sort("_unit", "_order", doc, *chunk, descending=[False, True, trec_eval, *[False] * len(chunk)])
+        return rows, ["_unit", "_order", "doc_id"]
+    rows = rows.with_columns(pl.col("rank").cast(pl.Int64))
+    if (rows["rank"].max() or 0) < _SMALL_RANK:  # type: ignore[operator]
+        rows = rows.with_columns((pl.col("_unit") * _SMALL_RANK + pl.col("rank")).alias("_order")).sort("_order")
+        return rows, ["_order"]
+    return rows.sort("_unit", "rank"), ["_unit", "rank"]
+
+
+def _meets_neighbour(columns: list[str]) -> pl.Expr:
+    """Whether a row of a sorted frame agrees with the row before or after it."""
+    before = pl.all_horizontal(pl.col(c) == pl.col(c).shift() for c in columns).fill_null(False)
+    after = pl.all_horizontal(pl.col(c) == pl.col(c).shift(-1) for c in columns).fill_null(False)
+    return before | after
 
 
 def _resolve_repeats(
-    rows: pl.DataFrame, key: list[str], options: Options
+    rows: pl.DataFrame, place: list[str], options: Options
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """Part rows into those that stand, identical copies of them, and rows whose rank is taken by another row."""
-    content = pl.struct(pl.exclude(FILE))
-    place = pl.struct(*key, "doc_id", "_order") if options.by_score else pl.struct(*key, "rank")
-    # Few logs have any: copies and conflicts both share a place, which is cheap to look for.
-    shared = rows.select(place.is_duplicated()).to_series()
+    """Part sorted rows into those that stand, identical copies of them, and rows whose rank another row has too."""
+    none = tagged(rows.clear(), "", "")
+    shared = rows.select(_meets_neighbour(place)).to_series()
     if not shared.any():
-        return rows, rows.clear(), tagged(rows.clear(), "", "")
-    alone, crowd = rows.filter(~shared), rows.filter(shared).sort(FILE)
-    again = crowd.select(~content.is_first_distinct()).to_series()
-    left, copies = crowd.filter(~again), crowd.filter(again)
-    if options.by_score:
-        return pl.concat([alone, left]), copies, tagged(rows.clear(), "", "")
-    clash = left.select(place.is_duplicated()).to_series()
-    return pl.concat([alone, left.filter(~clash)]), copies, tagged(left.filter(clash), "rank_conflict", "rank")
-
-
-def _ranked(rows: pl.DataFrame, key: list[str], options: Options) -> pl.DataFrame:
-    """Sort by unit and rank, and number the rows where the logged ranks are not the places."""
-    wanted = [*key, "rank", "doc_id"]
-    if options.order == "score":
-        chunk = ["chunk_id"] if "chunk_id" in rows.columns else []
-        rows = rows.sort(
-            *key, "_order", "doc_id", *chunk, descending=[False] * len(key) + [True] + [False] * (1 + len(chunk))
-        )
-    elif options.order == "trec_eval":
-        # Byte order of the text, as strcmp has it: integers compare as decimal text there.
-        text = pl.col("doc_id").cast(pl.String)
-        rows = rows.sort(*key, "_order", text, descending=[False] * len(key) + [True, True])
-    else:
-        rows = rows.sort(*key, "rank")
-    if options.by_score or options.ranks == "recount":
-        number = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over(key)
-        return rows.with_columns(number.alias("rank")).select(wanted)
-    return rows.with_columns(pl.col("rank") + (1 - options.rank_base)).select(wanted)
+        return rows, rows.clear(), none
+    crowd = rows.with_row_index("_row").filter(shared).sort(FILE, maintain_order=True)
+    again = crowd.select(~pl.struct(pl.exclude(FILE, "_row")).is_first_distinct()).to_series()
+    copies, left = crowd.filter(again), crowd.filter(~again)
+    clash = left.select(pl.struct(place).is_duplicated()).to_series()
+    clashing = left.filter(clash) if not options.by_score else left.clear()
+    stays = np.ones(rows.height, dtype=np.bool_)
+    stays[pl.concat([copies["_row"], clashing["_row"]]).to_numpy()] = False
+    return rows.filter(pl.Series(stays)), copies.drop("_row"), tagged(clashing.drop("_row"), "rank_conflict", "rank")
 
 
 def _count(code: str, rows: pl.DataFrame, key: list[str], column: str | None = None) -> pl.DataFrame:

@@ -11,6 +11,7 @@ from docrecall.contract.ids import check_ids
 from docrecall.contract.labels import check_qrels, check_queries, label_conflicts
 from docrecall.contract.rules import Checked
 from docrecall.kernel.labels import Labels
+from docrecall.options import Options
 from docrecall.sources.inputs import Inputs
 from docrecall.sources.table import Table, collect
 
@@ -24,17 +25,17 @@ class Known(NamedTuple):
     findings: list[pl.DataFrame]
 
 
-def check_known(inputs: Inputs) -> Known:
-    """Read and check qrels and queries, and look at what footers and names tell about the hits.
+def check_known(inputs: Inputs, options: Options) -> Known:
+    """Read and check qrels and queries, and look at what footers and names tell about all tables.
 
-    Ids that cannot be told apart and tables of another run are no matter of single rows: they raise a DataError
-    whatever `on_bad_rows` says.
+    Raises DataError for ids that would be taken for one another and for hits of another run than the caller named:
+    no set of rows could be set aside to mend that.
     """
     of_tables = [f for table in inputs.all() for f in check_ids(table)]
     of_tables += [f for log in inputs.logs for f in _other_run(log)]
     findings.raise_errors(findings.merge(of_tables))
-    qrels = check_qrels(inputs.qrels)
-    queries = check_queries(inputs.queries) if inputs.queries else None
+    qrels = check_qrels(inputs.qrels, options)
+    queries = check_queries(inputs.queries, options) if inputs.queries else None
     checks = [qrels, *([queries] if queries else [])]
     rejected = pl.concat([check.rejected.select("query_id") for check in checks])["query_id"].drop_nulls().unique()
     listed = queries.rows if queries else None

@@ -6,13 +6,14 @@ import polars as pl
 
 from docrecall import findings
 from docrecall.contract.rules import Checked, Rule, report, split, tagged
+from docrecall.options import Options
 from docrecall.sources.table import FILE, Table
 from docrecall.tables import LABEL_STATUSES
 
 _PAIR = ("query_id", "doc_id")
 
 
-def check_qrels(table: Table) -> Checked:
+def check_qrels(table: Table, options: Options) -> Checked:
     """Read and check the labels.
 
     The good rows have query_id, doc_id and relevance (Int64; 1 where the column is absent), one per pair, sorted by
@@ -37,7 +38,7 @@ def check_qrels(table: Table) -> Checked:
         clash = pl.struct(_PAIR).is_duplicated()
         bad = pl.concat([bad, tagged(rows.filter(clash), "label_two_grades", "relevance").select(bad.columns)])
         rows = rows.filter(~clash)
-    rejected, found = report(bad, table, ["query_id"])
+    rejected, found = report(bad, table, ["query_id"], options)
     if duplicates.height:
         found.append(_count("duplicate_labels", table, duplicates))
     if not rows["query_id"].is_sorted():
@@ -45,7 +46,7 @@ def check_qrels(table: Table) -> Checked:
     return Checked(rows.select(*_PAIR, "relevance"), rejected, duplicates.height, found)
 
 
-def check_queries(table: Table) -> Checked:
+def check_queries(table: Table, options: Options) -> Checked:
     """Read and check the list of queries.
 
     The good rows have query_id and label_status (null where the column is absent), one per query, sorted. A query
@@ -61,7 +62,7 @@ def check_queries(table: Table) -> Checked:
         Rule("status_unknown", "label_status", ~pl.col("label_status").is_in(LABEL_STATUSES)),
     ]
     rows, bad = split(rows, rules)
-    rejected, found = report(bad, table, ["query_id"])
+    rejected, found = report(bad, table, ["query_id"], options)
     return Checked(rows.select("query_id", "label_status").sort("query_id"), rejected, 0, found)
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import polars as pl
 
 from docrecall import findings
+from docrecall.options import Options
 from docrecall.sources.table import FILE, Table
 
 
@@ -62,8 +63,13 @@ def tagged(rows: pl.DataFrame, reason: str, column: str) -> pl.DataFrame:
     return rows.with_columns(pl.lit(reason).alias("reason"), pl.lit(column).alias("column"))
 
 
-def report(bad: pl.DataFrame, table: Table, unit: Sequence[str]) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
-    """Turn bad rows into the frame of rejected rows and one finding per rule; `unit` is what they touch."""
+def report(
+    bad: pl.DataFrame, table: Table, unit: Sequence[str], options: Options
+) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
+    """Turn bad rows into the frame of rejected rows and one finding per rule; `unit` is what they touch.
+
+    Rows that are set aside and counted are a warning; rows that stop the run are an error.
+    """
     name = table.spec.name
     files = [part.file for part in table.parts]
     file = (
@@ -82,6 +88,7 @@ def report(bad: pl.DataFrame, table: Table, unit: Sequence[str]) -> tuple[pl.Dat
                 n_queries=touched.select(unit).n_unique(),
                 examples=touched["query_id"],
                 file=rows["file"].min(),  # type: ignore[arg-type]
+                severity="warning" if options.on_bad_rows == "reject" else "error",
             )
         )
     order = [*REJECTED_HEAD, *(c for c in rejected.columns if c not in REJECTED_HEAD)]
