@@ -269,7 +269,11 @@ def run() -> None:
 
 
 def _quiet_engine() -> None:
-    """Keep stderr for our own messages: on damaged files the engine's threads print twenty lines for each panic."""
+    """Keep stderr for our own messages: on damaged files the engine's threads print twenty lines for each panic.
+
+    One Ctrl-C can be raised twice, and the second time where Python can only print that it ignores it.
+    """
+    sys.unraisablehook = lambda _: None
     if sys.stderr is None:
         return
     ours = os.dup(sys.stderr.fileno())

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -359,7 +360,7 @@ def test_a_fault_of_ours_is_one_message(
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError(SECRET)
 
-    monkeypatch.setattr(sys.modules["docrecall.score"], "score", broken)
+    monkeypatch.setattr(import_module("docrecall.score"), "score", broken)
     assert "RuntimeError" in refused(arguments(small_tables(tmp_path)), 70, capsys)
 
 
@@ -371,7 +372,7 @@ def test_an_error_of_the_system_is_no_printing_error(
     def broken(*_: object, **__: object) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(sys.modules["docrecall.score"], "score", broken)
+    monkeypatch.setattr(import_module("docrecall.score"), "score", broken)
     refused(arguments(small_tables(tmp_path)), 70, capsys)
 
 
@@ -381,7 +382,7 @@ def test_interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules["docrecall.score"], "score", interrupted)
+    monkeypatch.setattr(import_module("docrecall.score"), "score", interrupted)
     refused(arguments(small_tables(tmp_path)), 130, capsys)
 
 

@@ -222,8 +222,8 @@ def test_input_that_may_not_be_read(closed: str, open_path: Path) -> None:
 
 def big(folder: Path) -> tuple[Path, Path]:
     """A log whose run takes a while, in rows that are not sorted."""
-    rows = log(3000, [f"d{i}" for i in range(20)]).sample(fraction=1, shuffle=True, seed=1)
-    return write(folder / "h.parquet", rows), write(folder / "q.parquet", log(3000, ["d3", "z"], labelled=True))
+    rows = log(2000, [f"d{i}" for i in range(10)]).sample(fraction=1, shuffle=True, seed=1)
+    return write(folder / "h.parquet", rows), write(folder / "q.parquet", log(2000, ["d3", "z"], labelled=True))
 
 
 def test_kill_at_any_moment(tmp_path: Path) -> None:
@@ -236,18 +236,21 @@ def test_kill_at_any_moment(tmp_path: Path) -> None:
     older(out)
     old = dr.load(out).summary()
     code = (
-        "import sys, docrecall as dr; import pyarrow.parquet; print('go', flush=True)\n"
-        "while True: dr.score(sys.argv[1], sys.argv[2], 'doc_recall@3', batch_rows=10_000, out=sys.argv[3])"
+        "import sys, docrecall as dr, docrecall.score, pyarrow.parquet\n"
+        "while True:\n"
+        "    print('begins', flush=True)\n"
+        "    dr.score(sys.argv[1], sys.argv[2], 'doc_recall@3', batch_rows=5_000, out=sys.argv[3])\n"
     )
     began = time.monotonic()
-    new = dr.score(log_path, labels, MEASURE, batch_rows=10_000, out=tmp_path / "other").summary()
+    new = dr.score(log_path, labels, MEASURE, batch_rows=5_000, out=tmp_path / "other").summary()
     one_run = time.monotonic() - began
     seen, stale, mixed = set(), 0, 0
     for number in range(15):
         process = subprocess.Popen([sys.executable, "-c", code, log_path, labels, out], stdout=subprocess.PIPE)
         assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(3 * one_run * number / 15)
+        for _ in range(1 + number % 2):  # in every other process the second run is the one that is killed
+            process.stdout.readline()
+        time.sleep(one_run * number / 15)
         process.send_signal(signal.SIGKILL)
         process.communicate()
         stale += len(list(out.glob(".docrecall-*")))
