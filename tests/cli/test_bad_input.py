@@ -402,11 +402,15 @@ def test_installed_command(tmp_path: Path) -> None:
 
 
 def test_panics_of_the_engine_stay_silent() -> None:
-    """What the engine's threads write to stderr by themselves, twenty lines a panic, does not join our message."""
+    """What the engine's threads write to stderr by themselves, twenty lines a panic, does not join our message.
+
+    Nor does what Python can only print, as when one Ctrl-C is raised a second time while generators are closed.
+    """
     code = (
         "import os, docrecall.cli as cli\n"
         "def main():\n"
         "    os.write(2, b'thread panicked')\n"
+        "    type('Late', (), {'__del__': lambda self: 1 / 0})()\n"
         "    return cli._fail('one message.', 4)\n"
         "cli.main = main\n"
         "cli.run()\n"
