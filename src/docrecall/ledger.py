@@ -87,9 +87,9 @@ class Ledger:
     def cross_check(self, accounting: pl.DataFrame, *, matters: bool) -> None:
         """Look whether hits and labels meet. `matters`: whether any measure depends on it. May raise a DataError."""
         qrels = self._known.labels.qrels
-        queries = [s for seen in self._queries.values() for s in seen]
+        queries = [*self._lost, *(s for seen in self._queries.values() for s in seen)]
         if qrels.height and sum(map(len, queries)):
-            if not self._met:
+            if not self._met and not self._share_a_query(queries):
                 refuse_no_shared_query(queries, qrels)
             if not self._matches and self._labelled_hit_units:
                 self.findings += no_shared_document(self._inputs.logs, qrels, self._labelled_hit_units, matters=matters)
@@ -99,6 +99,11 @@ class Ledger:
         lacking = int(accounting.filter(2 * pl.col("n_no_hits") > pl.col("n_scored"))["n_no_hits"].sum())
         if lacking:
             self.findings.append(findings.finding("mostly_without_hits", "hits", None, lacking, n_queries=lacking))
+
+    def _share_a_query(self, queries: list[pl.Series]) -> bool:
+        """Whether bad rows, which the kernel does not meet, show that both sides name queries in the same way."""
+        labels = pl.concat([self._known.labels.qrels["query_id"], self._known.qrels.rejected["query_id"].drop_nulls()])
+        return bool(pl.concat(queries).is_in(labels.implode()).any())
 
     def rows(self) -> pl.DataFrame:
         """One row per table: read = used + duplicate + rejected + outside."""
@@ -123,10 +128,10 @@ class Ledger:
 
     def _labels_outside(self) -> int:
         """Labels of queries that are not scored in any run."""
-        labels, queries = self._known.labels.qrels.select("query_id"), self._known.labels.queries
+        labels, listed = self._known.labels.qrels.select("query_id"), self._known.labels.listed
         n_labels = labels.height
-        if queries is not None:
-            labels = labels.join(queries, on="query_id", how="semi")
+        if listed is not None:
+            labels = labels.join(listed.to_frame("query_id"), on="query_id", how="semi")
         if self._options.universe == "hits":
             seen = [s for run in self._queries.values() for s in run]
             hit = pl.concat(seen) if seen else labels["query_id"].clear()

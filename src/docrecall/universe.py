@@ -17,11 +17,13 @@ def expected_queries(known: Known, options: Options) -> pl.Series | None:
     """The queries that every run is asked: the listed ones, else the labelled ones; None when only hits count."""
     if options.universe == "hits":
         return None
-    table = known.labels.queries if known.labels.queries is not None else known.labels.qrels
+    labels = known.labels
+    if labels.queries is None:
+        table, rejected = labels.qrels, labels.rejected
+    else:
+        table, rejected = labels.queries, labels.rejected_listed
     listed = table["query_id"].set_sorted().unique(maintain_order=True)
-    if known.labels.rejected.is_empty():
-        return listed
-    return pl.concat([listed, known.labels.rejected]).unique().sort()
+    return listed if rejected.is_empty() else pl.concat([listed, rejected]).unique().sort()
 
 
 def units_without_hits(

@@ -37,7 +37,7 @@ def check_known(inputs: Inputs, options: Options) -> Known:
     qrels = check_qrels(inputs.qrels, options)
     queries = check_queries(inputs.queries, options) if inputs.queries else None
     checks = [qrels, *([queries] if queries else [])]
-    rejected = pl.concat([check.rejected.select("query_id") for check in checks])["query_id"].drop_nulls().unique()
+    rejected = [check.rejected["query_id"].drop_nulls().unique() for check in checks]
     listed = queries.rows if queries else None
     found = [f for check in checks for f in check.findings]
     if listed is not None:
@@ -47,7 +47,8 @@ def check_known(inputs: Inputs, options: Options) -> Known:
             found.append(findings.finding("files_left_out", table.spec.name, None, table.left_out))
     for name, column in _not_applied(inputs):
         found.append(findings.finding("not_compared", name, column, 1))
-    return Known(Labels(qrels.rows, listed, rejected), qrels, queries, found)
+    labels = Labels(qrels.rows, listed, pl.concat(rejected).unique(), rejected[-1] if queries else rejected[0].clear())
+    return Known(labels, qrels, queries, found)
 
 
 def _not_applied(inputs: Inputs) -> list[tuple[str, str]]:

@@ -12,12 +12,18 @@ class Labels:
     """Labels and list of queries, checked, each sorted by query_id.
 
     qrels: query_id, doc_id, relevance. queries: query_id, label_status; None when no list was given.
-    rejected: query_id of the queries that a bad row of these two tables touches.
+    rejected, rejected_listed: query_id of the queries that a bad row touches, of both tables and of the list alone.
     """
 
     qrels: pl.DataFrame
     queries: pl.DataFrame | None
     rejected: pl.Series
+    rejected_listed: pl.Series
+
+    @property
+    def listed(self) -> pl.Series | None:
+        """The queries of the list, in a good way or a bad one; None when no list was given."""
+        return None if self.queries is None else pl.concat([self.queries["query_id"], self.rejected_listed])
 
     def of(self, units: pl.DataFrame) -> pl.DataFrame:
         """Give the labels of some units: unit (its row number), doc_id, relevance."""
@@ -35,7 +41,7 @@ class Labels:
         joined = units.join(near, on="query_id", how="left", maintain_order="left", validate="m:1")
         # A query that is listed in a bad way is rejected, not outside.
         return joined.with_columns(
-            pl.col("listed").fill_null(False) | pl.col("query_id").is_in(self.rejected.implode())
+            pl.col("listed").fill_null(False) | pl.col("query_id").is_in(self.rejected_listed.implode())
         )
 
 

@@ -24,9 +24,9 @@ class BatchScores:
 
     units: run_id, query_id, status, n_hits, n_judged and one Float64 column per measure, for the units of the
     universe, in batch order. outside: rows of other units. n_matches: judged documents that were hit.
-    labelled_hit_units: units of the universe with labels and hits. met: whether any query of the batch has labels, also
-    outside the universe, and also if its rows or its labels were set aside. altered_docs: ids that trimming or NFC
-    would change. findings: counted rows.
+    labelled_hit_units: units of the universe with labels and hits. met: whether any query of the batch has good
+    labels, also outside the universe, and also if its rows were set aside. altered_docs: ids that trimming or NFC would
+    change. findings: counted rows.
     """
 
     units: pl.DataFrame
@@ -50,7 +50,7 @@ def score_batch(batch: Batch, labels: Labels, measures: Sequence[Measure], optio
         outside=int(values.filter(~pl.col("listed"))["n_hits"].sum()),
         n_matches=len(matched.first_hits),
         labelled_hit_units=inside.filter((pl.col("n_judged") > 0) & (pl.col("n_hits") > 0)).height,
-        met=bool(((values["n_judged"] > 0) | values["query_id"].is_in(labels.rejected.implode())).any()),
+        met=bool((values["n_judged"] > 0).any()),
         altered_docs=matched.altered_docs,
         findings=_count(values),
     )

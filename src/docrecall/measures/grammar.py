@@ -129,7 +129,8 @@ def _cut(text: str, piece: str) -> Cut:
 def _refuse_one_unit_for_many(text: str, name: str, pieces: list[str]) -> None:
     """In `@1,3,10docs` the unit could mean the last cut or all of them, so neither is guessed."""
     *before, last = pieces
-    if not before or not last.endswith("docs") or not all(piece.isdigit() for piece in before):
+    bare = [match for match in map(_CUT.fullmatch, before) if match and not match["unit"]]
+    if not before or not last.endswith("docs") or len(bare) < len(before):
         return
     all_docs = ",".join([*(f"{piece}docs" for piece in before), last])
     chunks_first = ",".join([*(f"{piece}chunks" for piece in before), last])

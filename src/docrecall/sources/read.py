@@ -109,6 +109,8 @@ def _null_count(file: FileRef, part: Part, column: str) -> int:
     with file.open() as handle:
         try:
             footer = pq.ParquetFile(handle).metadata
+        except NotImplementedError:  # polars writes 128-bit integers, which pyarrow does not read
+            return _count_nulls(part, column)
         except (OSError, ValueError):  # ArrowInvalid is a ValueError
             raise damaged(part) from None
         names = [footer.schema.column(i).path for i in range(footer.num_columns)]
@@ -120,6 +122,10 @@ def _null_count(file: FileRef, part: Part, column: str) -> int:
                 raise damaged(part)
             if all(chunk.is_stats_set and chunk.statistics.has_null_count for chunk in chunks):
                 return sum(chunk.statistics.null_count for chunk in chunks)
+    return _count_nulls(part, column)
+
+
+def _count_nulls(part: Part, column: str) -> int:
     return int(collect(part.scan().select(pl.col(column).null_count()), [part]).item())
 
 
