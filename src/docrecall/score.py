@@ -119,6 +119,7 @@ def evaluate(
     ledger.close()
     for batch in units_without_hits(known, ledger.runs, ledger.lost, options):
         take(*work(batch))
+    tally.note_runs(ledger.runs)
     ledger.cross_check(tally.accounting(), matters=any(depends_on_labels(m.name) for m in measures))
     inputs.check_unchanged()
     return Scores(

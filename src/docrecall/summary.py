@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 import polars as pl
@@ -47,6 +47,11 @@ class Tally:
         self._sums: dict[tuple[str, str], Fraction] = {}
         self._values: Counter[tuple[str, str]] = Counter()
         self._units: dict[str, Counter[str]] = {}
+
+    def note_runs(self, runs: Iterable[str]) -> None:
+        """Give these runs an account, also those in which nothing was to be scored."""
+        for run in runs:
+            self._units.setdefault(run, Counter())
 
     def add(self, units: pl.DataFrame) -> None:
         """Add units: run_id, status, n_hits and the measures' columns."""

@@ -292,3 +292,12 @@ def test_rank_column_is_not_read_when_scores_order() -> None:
         actual = dr.score(hits(rank=rank, score=[1, 2, 1]), qrels(), "doc_recall@1", order="score").per_query
         assert_frame_equal(actual, expected)
     assert expected["doc_recall@1"].to_list() == [1.0, 1.0]
+
+
+def test_run_without_units_has_an_account() -> None:
+    """A named run whose log is empty stands in accounting and summary also when only units with hits are scored."""
+    full = pl.DataFrame({"query_id": ["q"], "rank": [1], "doc_id": ["d"]})
+    qrels = pl.DataFrame({"query_id": ["q"], "doc_id": ["d"]})
+    scores = dr.score({"a": full, "b": full.clear()}, qrels, "doc_recall@1", universe="hits")
+    assert scores.accounting.select("run_id", "n_total", "n_scored").rows() == [("a", 1, 1), ("b", 0, 0)]
+    assert scores.summary().select("run_id", "mean", "n").rows() == [("a", 1.0, 1), ("b", None, 0)]

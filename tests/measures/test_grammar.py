@@ -187,3 +187,10 @@ def test_default_measures():
         "doc_ndcg@10docs",
         "repeat_share@10",
     ]
+
+
+@pytest.mark.parametrize(("given", "ours"), [("recall@3docs", "doc_recall@3docs"), ("NDCG@10,20", "doc_ndcg@10,20")])
+def test_foreign_name_with_our_cut_is_answered_with_that_cut(given: str, ours: str) -> None:
+    """A name of another tool with a cut of ours is answered with our name and the same cut."""
+    with pytest.raises(dr.MeasureError, match=f"ours is {ours}\\."):
+        parse_all(given)

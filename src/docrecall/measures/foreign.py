@@ -25,11 +25,14 @@ def our_names(text: str) -> tuple[str, str] | None:
     A name without a number stands for the whole list of hits, and ten documents are offered beside it.
     """
     match = _SHAPE.fullmatch(text.strip())
-    if match is None:
-        return None
-    ours = _OURS.get(re.sub(r"[^a-z0-9]", "", match["name"].lower()))
-    if ours is None:
+    ours = our_name(match["name"]) if match else None
+    if match is None or ours is None:
         return None
     if match["k"] is None:
         return f"{ours}@all", f"{ours}@10docs"
     return f"{ours}@{match['k']}", f"{ours}@{match['k']}docs"
+
+
+def our_name(name: str) -> str | None:
+    """Give our measure for the bare name of another tool's, or None for a name that nobody uses."""
+    return _OURS.get(re.sub(r"[^a-z0-9]", "", name.lower()))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from docrecall.errors import MeasureError, UsageError, nearest
-from docrecall.measures.foreign import our_names
+from docrecall.measures.foreign import our_name, our_names
 from docrecall.measures.registry import REGISTRY
 
 CutUnit = Literal["chunks", "docs", "all"]
@@ -149,5 +149,7 @@ def _unknown(text: str, name: str) -> MeasureError:
             f"{'every hit' if chunks.endswith('@all') else 'the first chunks, which the LLM was given'}; {docs} at the "
             "first documents in order of first appearance, and its positions count documents."
         )
+    if family := our_name(name):
+        return MeasureError(f"{text!r} is a name from another tool; ours is {family}{text.removeprefix(name)}. {_CUTS}")
     close = nearest(name, REGISTRY)
     return MeasureError(f"unknown measure {name!r}.{close} `docrecall measures` lists all of them.")
