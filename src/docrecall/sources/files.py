@@ -215,4 +215,6 @@ def _unreadable(path: str, error: OSError | ValueError) -> InputError:
         return InputError(f"{name} does not exist.")
     if isinstance(error, PermissionError):
         return InputError(f"{name} cannot be read: permission denied.")
-    return InputError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}.")
+    if isinstance(error, ValueError):  # whose words differ from one Python to the next
+        return InputError(f"{name} cannot be read: no file can have a name with a null byte.")
+    return InputError(f"{name} cannot be read: {error.strerror or type(error).__name__}.")
