@@ -284,8 +284,8 @@ def answer(case: Case) -> Answer | Refusal:
 
     return Answer(
         per_query,
-        [_account(run, per_query) for run in sorted({u[0] for u in units})],
-        [line for run in sorted({u[0] for u in units}) for line in _means(run, per_query, case.measures)],
+        [_account(run, per_query) for run in sorted(runs)],
+        [line for run in sorted(runs) for line in _means(run, per_query, case.measures)],
         matches,
         _rows(logs, labels, listed, hits, units),
         found.counts(),
