@@ -103,8 +103,8 @@ def print_demo() -> None:
     scores = score_topics(folder)
     means = by_run(scores)
     out.print("\nQuestions about Python's topic pages, the same pages cut into chunks of 256 to 32 words, BM25:\n")
-    rows = [[run, *(f"{means[run][m]:.4f}" for m in scores.measures)] for run in RUNS]
-    out.print(grid(["mean of", *scores.measures], rows))
+    rows = [[m, *(f"{means[run][m]:.4f}" for run in RUNS)] for m in scores.measures]
+    out.print(grid(["mean of", *RUNS], rows))
     out.print(f"\n{what_moved(means, RUNS[0], RUNS[-1])}\n")
     for line in [*accounts(scores), *notices(scores)]:
         out.print(line)

@@ -11,7 +11,6 @@ from docrecall.report.words import accounts, notices, number
 from docrecall.scores import Scores
 from docrecall.show import printable
 
-_MOST_RUNS_ACROSS = 6
 _WIDE = 200  # where there is no terminal whose width counts, lines are not folded
 _STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
 
@@ -40,17 +39,17 @@ def grid(columns: list[str], rows: list[list[str]], *, left: int = 1) -> Table:
     return table
 
 
-def means(scores: Scores) -> Table:
-    """Measures down and runs across, or one line per run and measure when the runs are many."""
+def means(scores: Scores, width: int) -> Table:
+    """Measures down and runs across, or one line per run and measure where the runs do not fit beside each other."""
     rows = scores.summary().to_dicts()
     runs = list(dict.fromkeys(row["run_id"] for row in rows))
-    if len(runs) > _MOST_RUNS_ACROSS:
-        columns = ["run_id", "measure", "mean", "n", "n_null"]
-        cells = [[r["run_id"], r["measure"], number(r["mean"]), f"{r['n']:,}", f"{r['n_null']:,}"] for r in rows]
-        return grid(columns, cells, left=2)
     by_cell = {(row["run_id"], row["measure"]): row for row in rows}
-    lines = [[m, *(_cell(by_cell[run, m]) for run in runs)] for m in scores.measures]
-    return grid(["mean of", *runs], lines)
+    lines = [["mean of", *runs], *([m, *(_cell(by_cell[run, m]) for run in runs)] for m in scores.measures)]
+    if sum(2 + max(len(printable(cell)) for cell in column) for column in zip(*lines, strict=True)) <= width:
+        return grid(lines[0], lines[1:])
+    columns = ["run_id", "measure", "mean", "n", "n_null"]
+    cells = [[r["run_id"], r["measure"], number(r["mean"]), f"{r['n']:,}", f"{r['n_null']:,}"] for r in rows]
+    return grid(columns, cells, left=2)
 
 
 def _cell(row: dict[str, float | int | None]) -> str:
@@ -62,7 +61,7 @@ def _cell(row: dict[str, float | int | None]) -> str:
 def print_scores(scores: Scores, to: Console) -> None:
     """Print means, accounts and findings."""
     if scores.measures:
-        to.print(means(scores))
+        to.print(means(scores, to.width))
     for line in accounts(scores):
         to.print(Text(line))
     print_notices(scores, to)
