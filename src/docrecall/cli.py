@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import App, CycloptsError, Group, Parameter
+from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter, UnusedCliTokensError
 
 from docrecall.errors import DataError, DocrecallError, OutputError, UsageError
 from docrecall.options import NormalizeIds, OnBadRows, Options, Order, Ranks, Universe
@@ -253,7 +253,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _one_line(error: CycloptsError) -> str:
-    return printable(" ".join(str(error).split()), longest=1000)
+    text = printable(" ".join(str(error).split()), longest=1000)
+    if isinstance(error, MissingArgumentError):
+        text = re.sub(r"parameter (--[\w-]+) requires an argument", r"needs \1, which is missing or has no value", text)
+    if isinstance(error, UnusedCliTokensError):
+        text += " Give each value its own option (--hits A --hits B), and quote patterns that the shell would expand."
+    return text
 
 
 def _fail(message: str, code: int) -> int:

@@ -98,6 +98,16 @@ KINDS: Mapping[str, Kind] = {
         "scored units without hits, more than half of their run",
         'If the log covers only part of the labels, score with universe="hits" (--universe hits).',
     ),
+    "nothing_scored": Kind(
+        "warning",
+        "units, none of which could be scored in their run",
+        "Every mean there is null. The accounting says why: look at the labels and at min_relevance.",
+    ),
+    "no_rank_zero": Kind(
+        "warning",
+        "hits, none of which has rank 0 though rank_base is 0",
+        "If the best hits of this log have rank 1, every rank is read one too deep: leave rank_base at 1.",
+    ),
     "not_compared": Kind(
         "warning",
         "columns with a meaning that this version does not apply",

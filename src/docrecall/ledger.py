@@ -99,6 +99,9 @@ class Ledger:
         lacking = int(accounting.filter(2 * pl.col("n_no_hits") > pl.col("n_scored"))["n_no_hits"].sum())
         if lacking:
             self.findings.append(findings.finding("mostly_without_hits", "hits", None, lacking, n_queries=lacking))
+        unscored = int(accounting.filter(pl.col("n_scored") == 0)["n_total"].sum())
+        if unscored:
+            self.findings.append(findings.finding("nothing_scored", "qrels", None, unscored))
 
     def _share_a_query(self, queries: list[pl.Series]) -> bool:
         """Whether bad rows, which the kernel does not meet, show that both sides name queries in the same way."""

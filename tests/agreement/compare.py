@@ -13,7 +13,14 @@ import docrecall as dr
 from tests.agreement.case import Case
 from tests.agreement.oracle import Answer, Refusal, answer
 
-_NOT_COUNTED_HERE = {"near_miss_ids", "mostly_without_hits", "files_left_out", "not_compared"}
+_NOT_COUNTED_HERE = {
+    "near_miss_ids",
+    "mostly_without_hits",
+    "files_left_out",
+    "not_compared",
+    "nothing_scored",
+    "no_rank_zero",
+}
 
 
 def bits(rows: Iterable[Iterable[Any]]) -> list[tuple[Any, ...]]:

@@ -73,6 +73,9 @@ def test_csv_and_parquet_have_the_account_in_every_row(
             ("b", "doc_recall@1", 0.5, 2, 3, 2, 1, 1),
             ("b", "doc_recall@2", 0.5, 2, 3, 2, 1, 1),
         ]
+        assert frame.select("hits_read", "hits_used", "hits_rejected", "qrels_read", "qrels_used").unique().rows() == [
+            (5, 5, 0, 2, 2)
+        ]
 
 
 @pytest.mark.parametrize("how", ["table", "markdown"])

@@ -16,7 +16,7 @@ BOTH = pytest.mark.parametrize("how", ["error", "reject"])
 @BOTH
 def test_no_query_in_common(how: str) -> None:
     """An error with examples from both sides, never a table of zeros, whatever becomes of bad rows."""
-    with pytest.raises(dr.DataError, match="q1, q2 in hits, 1, 2 in qrels") as caught:
+    with pytest.raises(dr.DataError, match="'q1', 'q2' in hits, '1', '2' in qrels") as caught:
         dr.score(hits(), qrels(query_id=["1", "2"]), MEASURE, on_bad_rows=how)
     assert codes(caught.value.findings) == [("no_shared_queries", "error", "hits", "query_id", 2, 2)]
 
@@ -66,7 +66,7 @@ def test_no_document_in_common(n_units: int, measures: Any, severity: str, batch
     tables = log(n_units, ["a", "b"]), log(n_units, ["A", "B"], labelled=True)
     if severity == "error":
         with pytest.raises(
-            dr.DataError, match="over 20 labelled units with hits: a, b in hits, A, B in qrels"
+            dr.DataError, match="over 20 labelled units with hits: 'a', 'b' in hits, 'A', 'B' in qrels"
         ) as caught:
             dr.score(*tables, measures, batch_rows=batch_rows)
         found = caught.value.findings
@@ -193,3 +193,22 @@ def test_findings_print_ids_alone() -> None:
     scores = dr.score(hits(doc_id=["a ", "x", "y"]), qrels(), MEASURE, queries=listed)
     assert scores.findings.height >= 2
     assert SECRET not in str(scores.findings.to_dicts())
+
+
+def test_nothing_scored_is_a_warning() -> None:
+    """A run in which no unit could be scored says so; null means alone would pass a strict check."""
+    hits = pl.DataFrame({"query_id": ["q"], "rank": [1], "doc_id": ["d"]})
+    qrels = pl.DataFrame({"query_id": ["q"], "doc_id": ["d"], "relevance": [2]})
+    found = dr.score(hits, qrels, "doc_recall@1", min_relevance=3).findings
+    assert found.filter(pl.col("code") == "nothing_scored").select("severity", "n_rows").rows() == [("warning", 1)]
+    assert "nothing_scored" not in dr.score(hits, qrels, "doc_recall@1").findings["code"]
+
+
+def test_rank_base_zero_without_a_rank_zero_is_a_warning() -> None:
+    """A log from 1 that is declared to start at 0 would be read one place too deep without a word."""
+    hits = pl.DataFrame({"query_id": ["q", "q"], "rank": [1, 2], "doc_id": ["d", "e"]})
+    qrels = pl.DataFrame({"query_id": ["q"], "doc_id": ["d"]})
+    found = dr.score(hits, qrels, "doc_recall@1", rank_base=0).findings
+    assert found.filter(pl.col("code") == "no_rank_zero").select("severity", "n_rows").rows() == [("warning", 2)]
+    from_zero = hits.with_columns(pl.col("rank") - 1)
+    assert "no_rank_zero" not in dr.score(from_zero, qrels, "doc_recall@1", rank_base=0).findings["code"]

@@ -8,7 +8,7 @@ import polars as pl
 from docrecall import findings
 from docrecall.contract.rules import Checked, Rule, report, split, tagged
 from docrecall.options import Options
-from docrecall.sources.table import FILE, LARGEST_RANK, Table
+from docrecall.sources.table import FILE, LARGEST_RANK, Table, collect
 
 _SMALL_RANK = 1 << 31  # below it, unit and rank fit one number, and one number sorts fastest
 
@@ -46,6 +46,16 @@ def row_rules(log: Table, options: Options) -> list[Rule]:
     """The rules that one row can break by itself."""
     ids = [Rule("null_id", column, pl.col(column).is_null()) for column in (*unit_key(log), "doc_id")]
     return [*ids, *(_score_rules() if options.by_score else _rank_rules(options))]
+
+
+def check_rank_base(log: Table, options: Options) -> list[pl.DataFrame]:
+    """Find a log that is said to count ranks from 0 and has no rank 0 anywhere. Costs nothing for other logs."""
+    if options.by_score or options.rank_base != 0 or not log.n_rows:
+        return []
+    for part in log.parts:
+        if collect(log.scan(part, ["rank"]).filter(pl.col("rank") == 0).head(1), [part]).height:
+            return []
+    return [findings.finding("no_rank_zero", "hits", "rank", log.n_rows)]
 
 
 def find_offenders(log: Table, options: Options) -> list[pl.DataFrame]:

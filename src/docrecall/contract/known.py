@@ -7,6 +7,7 @@ from typing import NamedTuple
 import polars as pl
 
 from docrecall import findings
+from docrecall.contract.hits import check_rank_base
 from docrecall.contract.ids import check_ids
 from docrecall.contract.labels import check_qrels, check_queries, label_conflicts
 from docrecall.contract.rules import Checked
@@ -42,6 +43,7 @@ def check_known(inputs: Inputs, options: Options) -> Known:
     found = [f for check in checks for f in check.findings]
     if listed is not None:
         found += label_conflicts(listed, qrels.rows)
+    found += [f for log in inputs.logs for f in check_rank_base(log, options)]
     for table in inputs.all():
         if table.left_out:
             found.append(findings.finding("files_left_out", table.spec.name, None, table.left_out))

@@ -111,4 +111,4 @@ def _finding(column: str, ids: pl.Series, queries: pl.Series) -> pl.DataFrame:
 
 
 def _some(ids: pl.Series) -> str:
-    return ", ".join(printable(i) for i in ids.unique().bottom_k(3).sort())
+    return ", ".join(f"'{printable(i)}'" for i in ids.unique().bottom_k(3).sort())

@@ -32,5 +32,14 @@ def as_document(scores: Scores) -> dict[str, Any]:
 
 
 def as_table(scores: Scores) -> pl.DataFrame:
-    """Give the summary with the accounting of its run in every row, so that no mean stands without it."""
-    return scores.summary().join(scores.accounting, on="run_id", how="left", maintain_order="left")
+    """Give the summary with the accounts in every row, so that no mean stands without them.
+
+    The columns of `accounting` are those of the row's run; of `rows` there is one per table and fate, such as hits_read
+    and qrels_duplicate, the same in every row.
+    """
+    fates = [c for c in scores.rows.columns if c != "table"]
+    rows = [
+        pl.lit(row[fate], pl.Int64).alias(f"{row['table']}_{fate}") for row in scores.rows.to_dicts() for fate in fates
+    ]
+    joined = scores.summary().join(scores.accounting, on="run_id", how="left", maintain_order="left")
+    return joined.with_columns(rows)
