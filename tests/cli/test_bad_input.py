@@ -107,7 +107,7 @@ FAULTS = [
     of(
         "no query in common",
         "hits.query_id and qrels.query_id",
-        "q1, q2 in hits",
+        "'q1', 'q2' in hits",
         "'z1', 'z2' in qrels",
         qrels={"query_id": ["z1", "z2"]},
     ),
