@@ -48,6 +48,17 @@ class Tables:
     ]
     qrels: Annotated[str, Parameter(help="The labels.")]
     queries: Annotated[str | None, Parameter(help="The list of queries to score, with label_status.")] = None
+    map: Annotated[
+        list[str] | None,
+        Parameter(
+            negative="",
+            help="Where a column comes from: hits.doc_id=source, hits.run_id=value:bm25, or a .toml file. May repeat.",
+        ),
+    ] = None
+    read: Annotated[
+        list[str] | None,
+        Parameter(negative="", help="The format of files whose names do not say: trec, or hits=trec. May repeat."),
+    ] = None
 
 
 @Parameter(name="*", group=_POLICIES)
@@ -88,6 +99,8 @@ def score(
             named_paths(tables.hits),
             tables.qrels,
             queries=tables.queries,
+            map=tables.map,
+            read=tables.read,
             out=out,
             progress=progress,
             **{name: value for name, value in asked.items() if value is not None},
@@ -116,10 +129,12 @@ def check(
     """Check that the tables keep the contract, and print what is noticed. Nothing is scored."""
     from docrecall.report import files, terminal  # noqa: PLC0415
     from docrecall.score import evaluate, read_inputs  # noqa: PLC0415
+    from docrecall.sources.mapping import parse_mapping  # noqa: PLC0415
 
     options = Options(**asdict(policies or Policies()))
     with _progress() as progress:
-        inputs = read_inputs(named_paths(tables.hits), tables.qrels, tables.queries, options)
+        maps = parse_mapping(tables.map, tables.read)
+        inputs = read_inputs(named_paths(tables.hits), tables.qrels, tables.queries, options, maps)
         scores = evaluate(inputs, (), options, progress=progress)
     with _printing():
         if format == "json":

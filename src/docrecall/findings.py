@@ -33,6 +33,36 @@ class Kind(NamedTuple):
 # The name of a broken rule is also the `reason` of the rows that `on_bad_rows="reject"` sets aside.
 KINDS: Mapping[str, Kind] = {
     # rows that break the contract
+    "line_encoding": Kind("error", "lines that are not UTF-8", "Text is read as UTF-8. Convert the file first."),
+    "line_fields": Kind(
+        "error",
+        "lines with another number of fields than expected",
+        "A TREC run has 6 (query Q0 document rank score tag), TREC qrels have 4 (query 0 document grade), and a table "
+        "with a header has as many as that. Other TREC layouts are declared, as in "
+        "--read hits=trec:query_id,_,doc_id,rank,score.",
+    ),
+    "line_broken": Kind(
+        "error",
+        "records that break the rules of CSV",
+        "A quoted field ends with a quote, then a comma or the end of the line; quotes inside it are doubled.",
+    ),
+    "line_json": Kind("error", "lines that are not a JSON object with each name once", "One object per line."),
+    "no_match": Kind(
+        "error",
+        "rows with an id that the pattern of the mapping does not match",
+        "The pattern must match the whole id. Widen it, or map such rows apart.",
+    ),
+    "list_null": Kind("error", "rows without a list", "Write an empty list for a query without hits."),
+    "list_lengths": Kind("error", "rows whose lists differ in length", "Parallel lists have one element for each hit."),
+    "id_fraction": Kind(
+        "error", "rows with an id that is neither text nor a whole number", "Write ids as text: no digit is lost then."
+    ),
+    "not_text": Kind("error", "rows with a value that is not text", "Write it as a JSON string."),
+    "not_whole": Kind("error", "rows with a value that is not a whole number", "7 and 7.0 can be read, 7.5 cannot."),
+    "not_number": Kind(
+        "error", "rows with a value that is not a number", "Numbers have a point, and no thousands separator."
+    ),
+    "not_flag": Kind("error", "rows with a value that is neither true nor false", "true, false, 1 and 0 are read."),
     "null_id": Kind("error", "rows without an id", "Every row needs one; a null id is nobody's."),
     "id_too_large": Kind("error", "ids beyond a signed 64-bit integer", "Write such ids as String in all tables."),
     "rank_null": Kind("error", "hits without a rank", "Ranks are whole numbers, 1 = best."),
@@ -77,6 +107,11 @@ KINDS: Mapping[str, Kind] = {
     "duplicate_labels": Kind("info", "labels delivered again, collapsed", "An identical row stands already."),
     "rank_gaps": Kind(
         "info", "jumps between logged ranks", 'A missing rank leaves its place empty; see ranks="recount".'
+    ),
+    "orders_disagree": Kind(
+        "warning",
+        "hits of units whose ranks and scores put them in another order",
+        'trec_eval reads the scores and never the ranks: order="trec_eval" (--order trec_eval) gives its numbers.',
     ),
     "tied_scores": Kind("info", "hits that share their score within the unit", "Ties are ordered by id."),
     "unlabelled_hits": Kind("info", "hits of units without labels", "They are in no mean."),
@@ -162,7 +197,14 @@ def merge(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
         .agg(
             pl.col("n_rows", "n_queries").sum(),
             pl.col("examples").explode(empty_as_null=False).unique().sort().head(MOST_EXAMPLES),
-            pl.col("file").min(),
+            # The first by path and then by line, which is a number at its end.
+            pl.col("file")
+            .sort_by(
+                pl.col("file").str.replace(r"\d+$", ""),
+                pl.col("file").str.extract(r"(\d+)$").cast(pl.Int64, strict=False),
+            )
+            .drop_nulls()
+            .first(),
         )
         .filter(pl.col("n_rows") > 0)
         .sort(order, "code", "table", "column")

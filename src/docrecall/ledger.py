@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from docrecall import findings
@@ -14,7 +16,7 @@ from docrecall.options import Options
 from docrecall.plan import DEFAULT_RUN
 from docrecall.scores import ROWS_SCHEMA
 from docrecall.sources.inputs import Inputs
-from docrecall.sources.table import blame
+from docrecall.sources.table import Table, blame
 
 
 class Ledger:
@@ -30,6 +32,9 @@ class Ledger:
         self._queries: dict[str, list[pl.Series]] = {
             log.run or DEFAULT_RUN: [] for log in inputs.logs if log.run or "run_id" not in log.columns
         }
+        self.asked = _asked(inputs.logs)
+        for run in self.asked:
+            self._queries.setdefault(run, [])
         self._lost: list[pl.Series] = []
         self._altered: list[pl.Series] = []
         self._met = False
@@ -136,7 +141,7 @@ class Ledger:
         if listed is not None:
             labels = labels.join(listed.to_frame("query_id"), on="query_id", how="semi")
         if self._options.universe == "hits":
-            seen = [s for run in self._queries.values() for s in run]
+            seen = [*(s for run in self._queries.values() for s in run), *self.asked.values()]
             hit = pl.concat(seen) if seen else labels["query_id"].clear()
             labels = labels.join(hit.to_frame("query_id"), on="query_id", how="semi")
         return n_labels - labels.height
@@ -149,3 +154,17 @@ class Ledger:
             return none_rejected()
         rows = pl.concat(frames, how="diagonal_relaxed")
         return rows.sort(rows.columns, maintain_order=True).lazy()
+
+
+def _asked(logs: Sequence[Table]) -> dict[str, pl.Series]:
+    """Run -> the queries that its log names without giving them a hit."""
+    found: dict[str, list[pl.Series]] = {}
+    for log in logs:
+        asked = log.asked
+        if asked is None:
+            continue
+        if "run_id" not in asked.columns:
+            asked = asked.with_columns(pl.lit(log.run or DEFAULT_RUN).alias("run_id"))
+        for (run,), units in asked.drop_nulls().partition_by("run_id", as_dict=True).items():
+            found.setdefault(run, []).append(units["query_id"])
+    return {run: pl.concat(queries).unique() for run, queries in found.items()}

@@ -42,6 +42,34 @@ def check_logs(logs: Sequence[Table], found: Sequence[pl.DataFrame], options: Op
     return layouts
 
 
+def orders_disagree(log: Table, options: Options, batch_rows: int) -> list[pl.DataFrame]:
+    """Count the units of a TREC run in which the order of ranks is not that of trec_eval; nothing for other logs.
+
+    Such files carry both, and evaluators differ in which of them they read. Rows without a rank or a score, which may
+    hold anything where it is not used, are passed over.
+    """
+    if not {"rank", "score"} <= log.columns.keys() or any(part.format != "trec" for part in log.parts):
+        return []
+    found, key = [], unit_key(log)
+    for rows in shards(log, batch_rows):
+        whole = rows.select(*key, "rank", "score", "doc_id").drop_nulls()
+        same = pl.all_horizontal(pl.col(c) == pl.col(c).shift() for c in key)
+        score, doc = pl.col("score").cast(pl.Float32), pl.col("doc_id").cast(pl.String)
+        higher = (score > score.shift()) | ((score == score.shift()) & (doc > doc.shift()))
+        ordered = whole.lazy().sort(*key, "rank", maintain_order=True).with_columns((same & higher).alias("_swapped"))
+        per_unit = ordered.group_by(key).agg(pl.len().cast(pl.Int64), pl.col("_swapped").any()).filter("_swapped")
+        units = per_unit.collect()
+        queries = units["query_id"].unique()
+        n_hits = int(units["len"].sum())
+        severity: findings.Severity = "warning" if options.order == "rank" else "info"
+        found.append(
+            findings.finding(
+                "orders_disagree", "hits", "score", n_hits, n_queries=units.height, examples=queries, severity=severity
+            )
+        )
+    return found
+
+
 def batches(log: Table, units: pl.DataFrame | None, options: Options, batch_rows: int) -> Iterator[Batch]:
     """Yield the batches of one log. Every row of the log is in exactly one of them, or counted on the way.
 
@@ -93,7 +121,7 @@ def prove_sorted(log: Table, options: Options) -> pl.DataFrame | None:
     Reads keys and ranks only. Between unit starts nothing is brought in unless a rank does not follow its predecessor.
     """
     ranks_as_logged = options.order == "rank" and options.ranks == "logged" and log.columns["rank"] == pl.Int64
-    if not ranks_as_logged or not log.n_rows:
+    if not ranks_as_logged or not log.n_rows or log.faulty:
         return None
     key = unit_key(log)
     if any(part.null_count("doc_id") for part in log.parts) or _probe_scattered(log, key):

@@ -22,9 +22,10 @@ from docrecall.measures.grammar import Measure, parse_all
 from docrecall.measures.registry import DEFAULT_MEASURES, depends_on_labels
 from docrecall.options import Options
 from docrecall.parallel import in_order
-from docrecall.plan import BATCH_ROWS, batches, check_logs, prove_sorted
+from docrecall.plan import BATCH_ROWS, batches, check_logs, orders_disagree, prove_sorted
 from docrecall.scores import Scores
 from docrecall.sources.inputs import Inputs
+from docrecall.sources.mapping import Mappings, TableMap, parse_mapping
 from docrecall.sources.read import read_logs, read_table
 from docrecall.store import OutputFolder
 from docrecall.summary import Tally
@@ -43,6 +44,8 @@ def score(
     out: str | os.PathLike[str] | None = None,
     batch_rows: int = BATCH_ROWS,
     progress: Progress | None = None,
+    map: Any = None,
+    read: Any = None,
     **policies: Any,
 ) -> Scores:
     """Score retrieval logs against labels, at document level, with every query and row accounted for.
@@ -56,6 +59,8 @@ def score(
     out: a folder for the results. Batches then go to disk as they are scored, and the folder is replaced as a whole
     when all is done. batch_rows: about how many hits are worked on at a time; results do not depend on it.
     progress: called with (rows done, rows in all) after each batch. policies: the fields of `Options`.
+    map: which columns hold what, where they have other names; read: the formats of tables whose files do not say. See
+    `docrecall.sources.mapping.parse_mapping`.
 
     Raises MeasureError and UsageError for what was asked, InputTypeError and InputError for tables that cannot be
     read, DataError for tables that break the contract, OutputError when `out` cannot be written.
@@ -64,7 +69,7 @@ def score(
     if not isinstance(batch_rows, int) or batch_rows < 1:
         raise UsageError(f"batch_rows is {batch_rows!r}; it must be a whole number of at least 1.")
     wanted = parse_all(measures)
-    inputs = read_inputs(hits, qrels, queries, options)
+    inputs = read_inputs(hits, qrels, queries, options, parse_mapping(map, read))
     with ExitStack() as stack:
         folder = stack.enter_context(OutputFolder(out)) if out is not None else None
         scores = evaluate(inputs, wanted, options, batch_rows=batch_rows, progress=progress, folder=folder)
@@ -73,11 +78,12 @@ def score(
     return scores
 
 
-def read_inputs(hits: Any, qrels: Any, queries: Any, options: Options) -> Inputs:
-    """Open the tables and settle their columns and types; no row is read."""
-    logs = read_logs(hits, HITS)
-    listed = None if queries is None else read_table(queries, QUERIES)
-    return settle(Inputs(logs, read_table(qrels, QRELS), listed), options)
+def read_inputs(hits: Any, qrels: Any, queries: Any, options: Options, maps: Mappings) -> Inputs:
+    """Open the tables and settle their columns and types; of Parquet and frames no row is read."""
+    plain = TableMap()
+    logs = read_logs(hits, HITS, maps.get("hits", plain))
+    listed = None if queries is None else read_table(queries, QUERIES, tmap=maps.get("queries", plain))
+    return settle(Inputs(logs, read_table(qrels, QRELS, tmap=maps.get("qrels", plain)), listed), options)
 
 
 def evaluate(
@@ -94,6 +100,7 @@ def evaluate(
     layouts = check_logs(inputs.logs, known.findings, options)
     names = [str(m) for m in measures]
     ledger, tally = Ledger(inputs, known, options), Tally(names)
+    ledger.findings += [f for log in inputs.logs for f in orders_disagree(log, options, batch_rows)]
     frames: list[pl.DataFrame] = []
     keep = frames.append if folder is None else folder.add
 
@@ -117,7 +124,7 @@ def evaluate(
     for batch, scores in in_order(work, planned):
         take(batch, scores)
     ledger.close()
-    for batch in units_without_hits(known, ledger.runs, ledger.lost, options):
+    for batch in units_without_hits(known, ledger.runs, ledger.asked, ledger.lost, options):
         take(*work(batch))
     tally.note_runs(ledger.runs)
     ledger.cross_check(tally.accounting(), matters=any(depends_on_labels(m.name) for m in measures))
@@ -145,6 +152,6 @@ def _matches(inputs: Inputs, known: Known, options: Options, batch_rows: int) ->
         for batch in batches(log, prove_sorted(log, options), options, batch_rows):
             ledger.note_units(batch)
             frames.append(match_batch(batch, known.labels, options))
-    without_hits = units_without_hits(known, ledger.runs, ledger.lost, options)
+    without_hits = units_without_hits(known, ledger.runs, ledger.asked, ledger.lost, options)
     frames.extend(match_batch(batch, known.labels, options) for batch in without_hits)
     return pl.concat(frames).sort("run_id", "query_id", "doc_id")

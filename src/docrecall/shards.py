@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from docrecall.errors import InputError, OutputError
-from docrecall.sources.table import FILE, Table, collect
+from docrecall.sources.table import Table, collect
 
 _MOST_SCANS = 4  # measured: a filtered scan costs about 0.85 of a bare one, writing and reading back 3 to 3.5
 _MOST_SHARDS = 256  # one open file each
@@ -24,7 +24,7 @@ _SEED = 20_261_201
 
 
 def shards(log: Table, shard_rows: int) -> Iterator[pl.DataFrame]:
-    """Yield frames with all columns of the log and FILE; each query, with all its rows, is in exactly one."""
+    """Yield frames as `Table.rows_of` gives them, all columns; each query, with all its rows, is in exactly one."""
     columns = list(log.columns)
     n_shards = min(-(-log.n_rows // shard_rows), _MOST_SHARDS)
     if n_shards <= 1:
@@ -74,10 +74,8 @@ def _write(log: Table, columns: list[str], paths: list[Path], slice_rows: int) -
         writers: dict[int, ipc.RecordBatchStreamWriter] = {}
         for number, part in enumerate(log.parts):
             for offset in range(0, part.n_rows, slice_rows):
-                scan = log.scan(part, columns).slice(offset, slice_rows)
-                tagged = scan.with_columns(
-                    pl.lit(number, pl.Int32).alias(FILE), _shard(len(paths)).cast(pl.Int32).alias("_shard")
-                )
+                scan = log.rows_of(number, columns).slice(offset, slice_rows)
+                tagged = scan.with_columns(_shard(len(paths)).cast(pl.Int32).alias("_shard"))
                 pieces = collect(tagged, [part]).partition_by("_shard", as_dict=True, include_key=False)
                 for (shard,), rows in pieces.items():
                     table: pa.Table = rows.to_arrow()

@@ -19,11 +19,15 @@ LABEL_STATUSES = ("answerable", "unanswerable", "unlabelled")
 
 @dataclass(frozen=True)
 class TableSpec:
-    """One table. `required` and `optional` map column names to the kind of value that they hold."""
+    """One table. `required` and `optional` map column names to the kind of value that they hold.
+
+    slices: whether any other column may be kept, to part the means by.
+    """
 
     name: str
     required: Mapping[str, Kind]
     optional: Mapping[str, Kind] = field(default_factory=dict)
+    slices: bool = False
 
     @property
     def columns(self) -> dict[str, Kind]:
@@ -47,7 +51,27 @@ HITS = TableSpec(
     },
 )
 QRELS = TableSpec("qrels", {"query_id": "id", "doc_id": "id"}, {"relevance": "whole", "doc_version": "text"})
-QUERIES = TableSpec("queries", {"query_id": "id"}, {"label_status": "status", "weight": "number"})
+EVIDENCE = TableSpec(
+    "evidence",
+    {"query_id": "id", "evidence_id": "id", "doc_id": "id"},
+    {"start": "whole", "end": "whole", "chunk_id": "id", "doc_version": "text"},
+)
+QUERIES = TableSpec("queries", {"query_id": "id"}, {"label_status": "status", "weight": "number"}, slices=True)
+REQUESTS = TableSpec(
+    "requests",
+    {"query_id": "id"},
+    {"run_id": "text", "request_id": "id", "retrieved": "flag", "answered": "flag"},
+    slices=True,
+)
+DOCUMENTS = TableSpec("documents", {"doc_id": "id"}, {"doc_version": "text", "title": "text", "alias_of": "id"})
+CHUNKS = TableSpec(
+    "chunks",
+    {"chunk_id": "id", "doc_id": "id"},
+    {"run_id": "text", "chunk_start": "whole", "chunk_end": "whole", "n_tokens": "whole", "doc_version": "text"},
+)
+TABLES: Mapping[str, TableSpec] = {
+    spec.name: spec for spec in (HITS, QRELS, EVIDENCE, QUERIES, REQUESTS, DOCUMENTS, CHUNKS)
+}
 
 UNIT = ("run_id", "query_id")  # the key of what is scored
 STATUSES = ("scored", "rejected_rows", "unanswerable", "unlabelled", "no_relevant", "stale_labels")

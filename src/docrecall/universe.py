@@ -27,11 +27,16 @@ def expected_queries(known: Known, options: Options) -> pl.Series | None:
 
 
 def units_without_hits(
-    known: Known, runs: Mapping[str, Sequence[pl.Series]], lost: Sequence[pl.Series], options: Options
+    known: Known,
+    runs: Mapping[str, Sequence[pl.Series]],
+    asked: Mapping[str, pl.Series],
+    lost: Sequence[pl.Series],
+    options: Options,
 ) -> Iterator[Batch]:
     """Yield batches of the units that no row spoke of. runs: run -> the queries that it has hits for.
 
-    lost: queries of bad rows that name no run; the units of these are rejected.
+    asked: run -> the queries that its log names as having none. lost: queries of bad rows that name no run; the units
+    of these are rejected.
 
     The last batch may be empty; there is always one, so that results without units have columns too.
     """
@@ -42,7 +47,10 @@ def units_without_hits(
     touched = pl.concat([nobody, *lost])
     found = 0
     for run, seen in runs.items():
-        missing = nobody if expected is None else _missing(expected, seen)
+        wanted = [s for s in (expected, asked.get(run)) if s is not None]
+        missing = (
+            _missing(pl.concat(wanted).unique().sort() if len(wanted) > 1 else wanted[0], seen) if wanted else nobody
+        )
         for start in range(0, len(missing), _AT_A_TIME):
             found += 1
             yield Batch(_empty_units(run, missing.slice(start, _AT_A_TIME), touched), rows)

@@ -42,7 +42,7 @@ BY_SCORE = {"order": "score"}
 
 FAULTS = [
     of("no rank column", "hits.rank", "hits.parquet", "query_id, doc_id", hits={"rank": None}),
-    of("near name", "hits.rank", 'Did you mean "ranks"', hits={"rank": None, "ranks": [1, 2, 1]}),
+    of("near name", "hits.rank", "--map hits.rank=ranks", hits={"rank": None, "ranks": [1, 2, 1]}),
     of("no doc column", "qrels.doc_id", "qrels.parquet", qrels={"doc_id": None}),
     of("no query column", "queries.query_id", "queries.parquet", queries={"query_id": None}),
     of("no score column", "hits.score", "hits.parquet", options=BY_SCORE),

@@ -40,7 +40,7 @@ def test_hidden_names_are_left_out_and_counted(tmp_path: Path) -> None:
     assert scores.summary()["mean"].to_list() == [1.0]
 
 
-@pytest.mark.parametrize("name", ["README.md", "a.parquet.tmp", "part-0.parquet.crc", "hits.csv"])
+@pytest.mark.parametrize("name", ["README.md", "a.parquet.tmp", "part-0.parquet.crc", "hits.zip"])
 def test_foreign_file_is_named(name: str, tmp_path: Path) -> None:
     """Any other name in a directory is an error, a left-over temporary file too: it may be half of the data."""
     write(tmp_path / "a.parquet", hits())

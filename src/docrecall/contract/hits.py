@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 
 from docrecall import findings
-from docrecall.contract.rules import Checked, Rule, report, split, tagged
+from docrecall.contract.rules import Checked, Rule, fault_rules, report, split, tagged
 from docrecall.options import Options
-from docrecall.sources.table import FILE, LARGEST_RANK, Table, collect
+from docrecall.sources.table import FILE, LARGEST_RANK, ROW, Table, collect
 
 _SMALL_RANK = 1 << 31  # below it, unit and rank fit one number, and one number sorts fastest
 
@@ -21,7 +21,7 @@ def unit_key(log: Table) -> list[str]:
 def check_hits(rows: pl.DataFrame, log: Table, options: Options) -> Checked:
     """Check and order a batch of hits.
 
-    rows: all columns of `log.columns` and FILE, whole units, in any order.
+    rows: all columns of `log.columns`, as `Table.rows_of` gives them, whole units, in any order.
     The good rows have the unit key, rank (Int64, from 1, rising within each unit) and doc_id; the rows of a unit stand
     together. Every row is good, a collapsed duplicate, or rejected.
     """
@@ -45,7 +45,7 @@ def check_hits(rows: pl.DataFrame, log: Table, options: Options) -> Checked:
 def row_rules(log: Table, options: Options) -> list[Rule]:
     """The rules that one row can break by itself."""
     ids = [Rule("null_id", column, pl.col(column).is_null()) for column in (*unit_key(log), "doc_id")]
-    return [*ids, *(_score_rules() if options.by_score else _rank_rules(options))]
+    return [*fault_rules(log), *ids, *(_score_rules() if options.by_score else _rank_rules(options))]
 
 
 def check_rank_base(log: Table, options: Options) -> list[pl.DataFrame]:
@@ -65,7 +65,7 @@ def find_offenders(log: Table, options: Options) -> list[pl.DataFrame]:
     """
     rules = row_rules(log, options)
     broken = pl.any_horizontal(rule.broken for rule in rules)
-    columns = list(dict.fromkeys([*unit_key(log), "doc_id", *(rule.column for rule in rules)]))
+    columns = list(dict.fromkeys([*unit_key(log), "doc_id", *(rule.column for rule in rules if rule.column)]))
     _, bad = split(log.read(columns, where=broken), rules)
     return report(bad, log, unit_key(log), options)[1]
 
@@ -126,8 +126,8 @@ def _resolve_repeats(
     shared = rows.select(_meets_neighbour(place)).to_series()
     if not shared.any():
         return rows, rows.clear(), none
-    crowd = rows.with_row_index("_row").filter(shared).sort(FILE, maintain_order=True)
-    again = crowd.select(~pl.struct(pl.exclude(FILE, "_row")).is_first_distinct()).to_series()
+    crowd = rows.with_row_index("_row").filter(shared).sort(FILE, ROW)
+    again = crowd.select(~pl.struct(pl.exclude(FILE, ROW, "_row")).is_first_distinct()).to_series()
     copies, left = crowd.filter(again), crowd.filter(~again)
     clash = left.select(pl.struct(place).is_duplicated()).to_series()
     clashing = left.filter(clash) if not options.by_score else left.clear()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 from docrecall import findings
-from docrecall.contract.rules import Checked, Rule, report, split, tagged
+from docrecall.contract.rules import Checked, Rule, fault_rules, report, split, tagged
 from docrecall.options import Options
-from docrecall.sources.table import FILE, Table
+from docrecall.sources.table import FILE, ROW, Table
 from docrecall.tables import LABEL_STATUSES
 
 _PAIR = ("query_id", "doc_id")
@@ -22,6 +22,7 @@ def check_qrels(table: Table, options: Options) -> Checked:
     columns = [*_PAIR, *(["relevance"] if "relevance" in table.columns else [])]
     rows = table.read(columns)
     rules = [
+        *fault_rules(table),
         Rule("null_id", "query_id", pl.col("query_id").is_null()),
         Rule("null_id", "doc_id", pl.col("doc_id").is_null()),
     ]
@@ -33,7 +34,7 @@ def check_qrels(table: Table, options: Options) -> Checked:
         bad = bad.with_columns(pl.lit(None, pl.Int64).alias("relevance"))
     duplicates = rows.clear()
     if not _pairs_unique(rows):
-        again = ~pl.struct(pl.exclude(FILE)).is_first_distinct()
+        again = ~pl.struct(pl.exclude(FILE, ROW)).is_first_distinct()
         rows, duplicates = rows.filter(~again), rows.filter(again)
         clash = pl.struct(_PAIR).is_duplicated()
         bad = pl.concat([bad, tagged(rows.filter(clash), "label_two_grades", "relevance").select(bad.columns)])
@@ -57,6 +58,7 @@ def check_queries(table: Table, options: Options) -> Checked:
     if "label_status" not in rows.columns:
         rows = rows.with_columns(pl.lit(None, pl.String).alias("label_status"))
     rules = [
+        *fault_rules(table),
         Rule("null_id", "query_id", pl.col("query_id").is_null()),
         Rule("query_repeated", "query_id", pl.col("query_id").is_duplicated()),
         Rule("status_unknown", "label_status", ~pl.col("label_status").is_in(LABEL_STATUSES)),

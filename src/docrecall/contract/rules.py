@@ -10,14 +10,14 @@ import polars as pl
 
 from docrecall import findings
 from docrecall.options import Options
-from docrecall.sources.table import FILE, Table
+from docrecall.sources.table import FAULT, FILE, ROW, ROW_FAULTS, Table, column_fault, fault_bit
 
 
 class Rule(NamedTuple):
     """`broken` is true for rows that break the rule; `code` names it in findings and as the reason of rejected rows."""
 
     code: str
-    column: str
+    column: str | None
     broken: pl.Expr
 
 
@@ -43,6 +43,24 @@ def none_rejected() -> pl.LazyFrame:
     return pl.LazyFrame(schema=dict.fromkeys(REJECTED_HEAD, pl.String))
 
 
+def fault_rules(table: Table) -> list[Rule]:
+    """The rules that rows of text broke when they were read; in columns that this run does not use, anything may stand.
+
+    Nothing for tables in which no row has a fault.
+    """
+    if not table.faulty:
+        return []
+    rules = [Rule(code, None, _has(fault_bit(code))) for code in ROW_FAULTS]
+    used = [column for column in table.columns if column in table.used]
+    return rules + [
+        Rule(code, column, _has(bit)) for column in used for code, bit in [column_fault(table.spec, column)]
+    ]
+
+
+def _has(bit: int) -> pl.Expr:
+    return (pl.col(FAULT) & bit) != 0
+
+
 def split(rows: pl.DataFrame, rules: Sequence[Rule]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Part good rows from bad; bad rows carry `reason` and `column`, of the first rule that they break."""
     counts = rows.select(rule.broken.sum().alias(str(number)) for number, rule in enumerate(rules))
@@ -58,9 +76,9 @@ def split(rows: pl.DataFrame, rules: Sequence[Rule]) -> tuple[pl.DataFrame, pl.D
     return marked.filter(pl.col("_rule").is_null()).drop("_rule"), pl.concat(bad)
 
 
-def tagged(rows: pl.DataFrame, reason: str, column: str) -> pl.DataFrame:
+def tagged(rows: pl.DataFrame, reason: str, column: str | None) -> pl.DataFrame:
     """Say why these rows are bad."""
-    return rows.with_columns(pl.lit(reason).alias("reason"), pl.lit(column).alias("column"))
+    return rows.with_columns(pl.lit(reason).alias("reason"), pl.lit(column, pl.String).alias("column"))
 
 
 def report(
@@ -71,25 +89,33 @@ def report(
     Rows that are set aside and counted are a warning; rows that stop the run are an error.
     """
     name = table.spec.name
-    files = [part.file for part in table.parts]
-    file = (
-        pl.col(FILE).map_elements(lambda n: files[n], return_dtype=pl.String) if bad.height else pl.lit(None, pl.String)
-    )
-    rejected = bad.with_columns(pl.lit(name).alias("table"), file.alias("file")).drop(FILE)
+    rejected = bad.with_columns(pl.lit(name).alias("table"), _places(bad, table).alias("file"))
     found = []
     for (code, column), rows in rejected.group_by("reason", "column", maintain_order=True):
-        touched = rows.filter(pl.col("query_id").is_not_null())
+        touched = rows.filter(pl.col("query_id").is_not_null()) if "query_id" in rows.columns else rows.clear()
         found.append(
             findings.finding(
                 str(code),
                 name,
-                str(column),
+                column if column is None else str(column),
                 rows.height,
-                n_queries=touched.select(unit).n_unique(),
-                examples=touched["query_id"],
-                file=rows["file"].min(),  # type: ignore[arg-type]
+                n_queries=touched.select(unit).n_unique() if touched.height else 0,
+                examples=touched["query_id"] if touched.height else (),
+                file=rows.sort(FILE, ROW)["file"].first(),  # type: ignore[arg-type]
                 severity="warning" if options.on_bad_rows == "reject" else "error",
             )
         )
+    rejected = rejected.drop(FILE, ROW, *([FAULT] if FAULT in rejected.columns else []))
     order = [*REJECTED_HEAD, *(c for c in rejected.columns if c not in REJECTED_HEAD)]
     return rejected.select(order), found
+
+
+def _places(bad: pl.DataFrame, table: Table) -> pl.Series:
+    """Where bad rows stand, in the words of their format."""
+    out = [pl.Series([], dtype=pl.String)]
+    placed = bad.select(FILE, ROW).with_row_index("_n")
+    order = [pl.Series([], dtype=pl.UInt32)]
+    for (number,), rows in placed.group_by(FILE, maintain_order=True):
+        out.append(table.parts[number].places(rows[ROW]).cast(pl.String))
+        order.append(rows["_n"].cast(pl.UInt32))
+    return pl.concat(out).gather(pl.concat(order).arg_sort())

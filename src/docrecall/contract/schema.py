@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 
 import polars as pl
 
-from docrecall.errors import DataError, nearest
+from docrecall.errors import DataError
 from docrecall.options import Options
 from docrecall.show import printable
 from docrecall.sources.inputs import Inputs
@@ -22,21 +23,34 @@ def settle(inputs: Inputs, options: Options) -> Inputs:
     columns, and ids that are String on one side and integers on the other. Nothing is cast in silence.
     """
     for table in inputs.all():
-        used = _used(table.spec, options)
-        for part in table.parts:
-            _require(table.spec, part, used)
-            _refuse_types(table.spec, part, used)
-    for table in inputs.all():
-        _refuse_drift(table)
-    ids = {column: _one_kind(inputs, column) for column in ("query_id", "doc_id")}
+        check_columns(table, used_columns(table.spec, options))
+    ids = {column: _one_kind(inputs.all(), column) for column in ("query_id", "doc_id")}
+
+    def typed(table: Table) -> Table:
+        return _typed(table, used_columns(table.spec, options), ids, options)
+
     return Inputs(
-        [_typed(log, ids, options) for log in inputs.logs],
-        _typed(inputs.qrels, ids, options),
-        _typed(inputs.queries, ids, options) if inputs.queries else None,
+        [typed(log) for log in inputs.logs], typed(inputs.qrels), typed(inputs.queries) if inputs.queries else None
     )
 
 
-def _used(spec: TableSpec, options: Options) -> dict[str, bool]:
+def settle_alone(table: Table, required: Sequence[str], options: Options) -> Table:
+    """The same for one table by itself, all of whose columns matter. required: the columns that it must have."""
+    used = {column: column in required for column in table.spec.columns}
+    check_columns(table, used)
+    ids = {c: _one_kind([table], c) for c, kind in table.spec.columns.items() if kind == "id"}
+    return _typed(table, used, ids, options)
+
+
+def check_columns(table: Table, used: Mapping[str, bool]) -> None:
+    """Raise DataError for a column that is missing, or has a type that it may not have, or differs between files."""
+    for part in table.parts:
+        _require(table.spec, part, used)
+        _refuse_types(table.spec, part, used)
+    _refuse_drift(table)
+
+
+def used_columns(spec: TableSpec, options: Options) -> dict[str, bool]:
     """The columns that this run reads, and whether each must be there."""
     used = dict.fromkeys(spec.required, True)
     match spec.name:
@@ -58,22 +72,64 @@ def _where(part: Part) -> str:
     return f" ({printable(part.file)})" if part.file else ""
 
 
-def _require(spec: TableSpec, part: Part, used: dict[str, bool]) -> None:
-    for column, required in used.items():
-        if required and column not in part.schema:
-            have = ", ".join(printable(name) for name in part.names) or "none"
-            raise DataError(
-                f"{spec.name} has no column {spec.name}.{column}{_where(part)}.{nearest(column, part.names)} "
-                f"Its columns: {have}. Rename the column that holds it."
-            )
-    if "request_id" in part.schema and spec.name == "hits":
+def _require(spec: TableSpec, part: Part, used: Mapping[str, bool]) -> None:
+    missing = [column for column, required in used.items() if required and column not in part.schema]
+    if missing:
+        have = ", ".join(printable(name) for name in part.names) or "none"
+        named = " and ".join(f"{spec.name}.{column}" for column in missing)
+        raise DataError(
+            f"{spec.name} has no column{'s' if len(missing) > 1 else ''} {named}{_where(part)}. Its columns: {have}. "
+            f"{_remedy(spec, missing, part)}"
+        )
+    if "request_id" in part.schema and spec.name == "hits" and "request_id" in used:
         raise DataError(
             f"hits.request_id is there{_where(part)}, and this version does not score logged requests yet: with it, "
             "each request would be a unit of its own. Drop the column if every query was logged once."
         )
 
 
-def _refuse_types(spec: TableSpec, part: Part, used: dict[str, bool]) -> None:
+def _remedy(spec: TableSpec, missing: Sequence[str], part: Part) -> str:
+    """What to do about missing columns: the mapping to ones with like names, where there are any."""
+    if spec.name == "hits" and list(missing) == ["rank"] and "score" in part.schema:
+        return 'It has scores: order="score" (--order score) ranks by them.'
+    free = [name for name in part.names if name not in spec.columns]
+    likely = {column: like(column, free) for column in missing}
+    if any(likely.values()):
+        meant = " ".join(f"--map {spec.name}.{column}={printable(name)}" for column, name in likely.items() if name)
+        return f"If the name alone differs: {meant} (map= in Python)."
+    return f"Name the column that holds it: --map {spec.name}.{missing[0]}=COLUMN (map= in Python)."
+
+
+def like(column: str, names: Iterable[str]) -> str | None:
+    """The name among some that most likely means a column: in other letters, by a usual word for it, or nearly."""
+    plain = {_plain(name): name for name in reversed(list(names))}
+    for word in (column, *_WORDS.get(column, ())):
+        if _plain(word) in plain:
+            return plain[_plain(word)]
+    close = get_close_matches(_plain(column), list(plain), n=1, cutoff=0.7)
+    return plain[close[0]] if close else None
+
+
+def _plain(name: str) -> str:
+    return "".join(c for c in name.casefold() if c.isalnum())
+
+
+# What logs and labels elsewhere call these columns.
+_WORDS: Mapping[str, tuple[str, ...]] = {
+    "query_id": ("qid", "query", "topic", "topic_id", "question_id", "user_input", "query-id", "_id"),
+    "doc_id": (
+        "docid", "doc_ids", "ids",
+        "docno", "did", "pid", "document_id", "document", "doc", "source", "source_id", "file", "file_id",
+        "corpus-id", "passage_id", "item_id", "_id", "retrieved_context_ids", "retrieved_ids", "reference_context_ids",
+        "metadata.source", "meta.source", "metadata.doc_id", "meta.doc_id",
+    ),
+    "rank": ("position", "pos", "place", "order"),
+    "relevance": ("rel", "grade", "label", "score", "gain"),
+    "score": ("sim", "similarity", "relevance_score"),
+}  # fmt: skip
+
+
+def _refuse_types(spec: TableSpec, part: Part, used: Mapping[str, bool]) -> None:
     for column in used:
         found, kind = part.schema.get(column), spec.columns[column]
         if found is not None and not fits(kind, found):
@@ -94,14 +150,14 @@ def _refuse_drift(table: Table) -> None:
     """All files of a table have the same known columns, each of the same kind; integer widths may differ."""
     first = table.parts[0]
     for part in table.parts[1:]:
-        for column in sorted(first.schema.keys() ^ part.schema.keys()):
+        for column in sorted((first.schema.keys() ^ part.schema.keys()) & table.spec.columns.keys()):
             has, lacks = (first, part) if column in first.schema else (part, first)
             raise DataError(
                 f"{table.spec.name}.{column} is missing in{_where(lacks)} but present in{_where(has)}. "
                 "All files of a table must have the same columns."
             )
-        for column, found in part.schema.items():
-            before = first.schema[column]
+        for column in part.schema.keys() & table.spec.columns.keys():
+            found, before = part.schema[column], first.schema[column]
             if pl.Null not in (before, found) and _family(before) != _family(found):
                 raise DataError(
                     f"{table.spec.name}.{column} is {_said(found)} in{_where(part)} but {_said(before)} "
@@ -114,10 +170,10 @@ def _family(dtype: pl.DataType) -> str:
     return "integer" if dtype.is_integer() else "float" if dtype.is_float() else str(dtype)
 
 
-def _one_kind(inputs: Inputs, column: str) -> pl.DataType:
+def _one_kind(tables: Sequence[Table], column: str) -> pl.DataType:
     """String or Int64: the one kind that an id column has on all tables."""
     first: tuple[Table, Part] | None = None
-    for table in inputs.all():
+    for table in tables:
         for part in table.parts:
             found = part.schema.get(column)
             if found is None or found == pl.Null:
@@ -135,8 +191,7 @@ def _one_kind(inputs: Inputs, column: str) -> pl.DataType:
     return pl.Int64() if first and first[1].schema[column].is_integer() else pl.String()
 
 
-def _typed(table: Table, ids: dict[str, pl.DataType], options: Options) -> Table:
-    used = _used(table.spec, options)
+def _typed(table: Table, used: Mapping[str, bool], ids: Mapping[str, pl.DataType], options: Options) -> Table:
     columns = {
         column: ids[column]
         if column in ids
@@ -144,7 +199,7 @@ def _typed(table: Table, ids: dict[str, pl.DataType], options: Options) -> Table
         for column, kind in table.spec.columns.items()
         if column in table.parts[0].schema
     }
-    return replace(table, columns=columns, normalize=options.normalize_ids == "NFC")
+    return replace(table, columns=columns, used=tuple(used), normalize=options.normalize_ids == "NFC")
 
 
 def _working_type(kind: Kind, found: Sequence[pl.DataType], *, used: bool) -> pl.DataType:

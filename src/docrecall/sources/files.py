@@ -12,7 +12,7 @@ import os
 import stat as modes
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import unquote
@@ -21,8 +21,8 @@ import polars as pl
 
 from docrecall.errors import InputError, UsageError
 from docrecall.show import printable
+from docrecall.sources.formats import known_suffixes, of_name
 
-SUFFIXES = (".parquet", ".pq", ".parq")
 _MAGIC = b"PAR1"
 _SHORTEST = 12  # magic, footer length, magic: nothing shorter is a Parquet file
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -30,13 +30,17 @@ _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 @dataclass(frozen=True)
 class FileRef:
-    """One file as it was when it was listed. `partitions` are the `key=value` folders above it (None: null)."""
+    """One file as it was when it was listed.
+
+    partitions: the `key=value` folders above it (None: null). layout: parquet, or the kind of text that it holds.
+    """
 
     path: str
     inode: int
     size: int
     mtime_ns: int
     partitions: Mapping[str, str | None] = field(default_factory=dict)
+    layout: str = "parquet"
 
     @classmethod
     def of(cls, path: str, partitions: Mapping[str, str | None] | None = None) -> FileRef:
@@ -94,8 +98,11 @@ class Listing:
     left_out: int = 0
 
 
-def list_files(paths: list[str]) -> Listing:
-    """List what each path names: a file, a directory (all below it, `key=value` folders included) or a glob."""
+def list_files(paths: list[str], declared: str | None = None) -> Listing:
+    """List what each path names: a file, a directory (all below it, `key=value` folders included) or a glob.
+
+    declared: the layout of all files, when the caller says it; their names may then be any.
+    """
     files: list[FileRef] = []
     left_out = 0
     for path in paths:
@@ -105,7 +112,9 @@ def list_files(paths: list[str]) -> Listing:
             if found is None:
                 left_out += 1
             else:
-                files.append(_reference(found, root))
+                if declared is None and os.path.abspath(found) != os.path.abspath(path):  # noqa: PTH100
+                    _refuse_strange(found)
+                files.append(_reference(found, root, declared))
     return Listing(tuple(files), left_out)
 
 
@@ -124,7 +133,7 @@ def _expand(path: str) -> Iterator[tuple[str, str | None]]:
 def _some(path: str, found: Iterator[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
     entries = list(found)
     if all(file is None for _, file in entries):
-        raise InputError(f"no data files in {printable(path)}. Parquet files are expected ({', '.join(SUFFIXES)}).")
+        raise InputError(f"no data files in {printable(path)}. Names that are read end in {known_suffixes()}.")
     return entries
 
 
@@ -142,7 +151,7 @@ def _matches(pattern: str) -> Iterator[tuple[str, str | None]]:
         if not spelled and any(_is_hidden(name) for name in os.path.relpath(match, root or ".").split(os.sep)):
             yield root, None
         elif not os.path.isdir(match):  # noqa: PTH112
-            yield root, _data_file(match)
+            yield root, match
         elif "**" not in wild:  # ** has already named everything below
             yield from ((root, file) for file in _walk(match, seen=set()))
 
@@ -165,20 +174,22 @@ def _walk(directory: str, seen: set[str]) -> Iterator[str | None]:
         elif os.path.isdir(entry.path):  # noqa: PTH112 - entry.is_dir raises for a link to itself
             yield from _walk(entry.path, seen | {real})
         else:
-            yield _data_file(entry.path)
+            yield entry.path
 
 
-def _data_file(path: str) -> str:
-    if not path.lower().endswith(SUFFIXES):
+def _refuse_strange(path: str) -> None:
+    if of_name(path) is None:
         raise InputError(
-            f"{printable(path)} is not a data file ({', '.join(SUFFIXES)}). Move it away, "
+            f"{printable(path)} is not a data file ({known_suffixes()}; text may end in .gz). Move it away, "
             "or start its name with . or _ to have it left out."
         )
-    return path
 
 
-def _reference(path: str, root: str) -> FileRef:
+def _reference(path: str, root: str, declared: str | None) -> FileRef:
+    layout = declared or of_name(path)
     file = FileRef.of(path, _partitions(path, root))
+    if layout not in (None, "parquet"):
+        return replace(file, layout=layout)
     with file.open() as handle:
         head = handle.read(len(_MAGIC))
         handle.seek(-min(file.size, len(_MAGIC)), os.SEEK_END)
@@ -186,6 +197,11 @@ def _reference(path: str, root: str) -> FileRef:
     name = printable(path)
     if file.size == 0:
         raise InputError(f"{name} is empty (0 bytes). A table without rows is still a Parquet file with its columns.")
+    if head != _MAGIC and layout is None:
+        raise InputError(
+            f"{name} is no Parquet file, and its name does not say what else it is. Names that are read end in "
+            f"{known_suffixes()}; for any other say the format, as in --read hits=trec."
+        )
     if head != _MAGIC:
         raise InputError(f"{name} is not a Parquet file: it does not start with PAR1.")
     if file.size < _SHORTEST or tail != _MAGIC:

@@ -3,60 +3,70 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
-import weakref
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from docrecall.errors import DataError, InputError, InputTypeError
+from docrecall.errors import DataError, DocrecallError, InputError, InputTypeError
 from docrecall.show import printable
+from docrecall.sources import beir
+from docrecall.sources.apply import is_lazy, wanted
 from docrecall.sources.files import FileRef, list_files
+from docrecall.sources.mapping import TableMap
+from docrecall.sources.spool import Folder
 from docrecall.sources.table import Part, Table, collect, damaged
+from docrecall.sources.text import frame_part, text_part
 from docrecall.tables import TableSpec
+
+_AS_IT_IS = TableMap()
 
 _KINDS = "a path, a list of paths, a polars DataFrame or LazyFrame, or an object with __arrow_c_stream__"
 
 
-def read_table(source: Any, spec: TableSpec, run: str | None = None) -> Table:
-    """Open one table. Footers are read, rows are not (a LazyFrame is run once, into a temporary file).
+def read_table(source: Any, spec: TableSpec, run: str | None = None, tmap: TableMap = _AS_IT_IS) -> Table:
+    """Open one table. Of Parquet, footers are read and rows are not; text, and a LazyFrame, are read once, here.
 
     source: a path, a list of paths, a directory or glob, a DataFrame, a LazyFrame, or anything with
-    `__arrow_c_stream__`. Raises InputError for files that cannot be read and InputTypeError for anything else.
+    `__arrow_c_stream__`. tmap: its format and columns, where they are not ours. Raises InputError for files that cannot
+    be read, InputTypeError for anything else, DataError for a mapping that names columns that are not there.
     """
     if isinstance(source, str | os.PathLike):
-        return _from_paths([os.fsdecode(source)], spec, run)
+        return _from_paths([os.fsdecode(source)], spec, run, tmap)
     if isinstance(source, pl.LazyFrame):
-        return _from_lazy(source, spec, run)
+        return _from_lazy(source, spec, run, tmap)
     if isinstance(source, pl.DataFrame):
-        return Table(spec, [_frame_part(source, spec)], run)
+        return Table(spec, [_frame_part(source, spec, tmap)], run)
     if hasattr(source, "__arrow_c_stream__"):
-        return Table(spec, [_frame_part(_from_stream(source, spec), spec)], run)
+        return Table(spec, [_frame_part(_from_stream(source, spec), spec, tmap)], run)
     if isinstance(source, Sequence) and source and all(isinstance(s, str | os.PathLike) for s in source):
-        return _from_paths([os.fsdecode(s) for s in source], spec, run)
+        return _from_paths([os.fsdecode(s) for s in source], spec, run, tmap)
     found = "an empty list" if isinstance(source, Sequence) and not source else f"a {type(source).__name__}"
     raise InputTypeError(f"{spec.name} is {found}; expected {_KINDS}.")
 
 
-def read_logs(source: Any, spec: TableSpec) -> list[Table]:
+def read_logs(source: Any, spec: TableSpec, tmap: TableMap = _AS_IT_IS) -> list[Table]:
     """Open the hits: one table, or a dict run name -> table."""
     if not isinstance(source, Mapping):
-        return [read_table(source, spec)]
+        return [read_table(source, spec, tmap=tmap)]
     if not source:
         raise InputTypeError(f"{spec.name} is an empty dict; expected run name -> {_KINDS}.")
     for name in source:
         if not isinstance(name, str) or not name:
             raise InputTypeError(f"{spec.name}: run names are text that is not empty, and one is {name!r}.")
-    return [read_table(source[name], spec, run=name) for name in sorted(source)]
+    return [read_table(source[name], spec, run=name, tmap=tmap) for name in sorted(source)]
 
 
-def _from_paths(paths: list[str], spec: TableSpec, run: str | None) -> Table:
-    listing = list_files(paths)
-    return Table(spec, [_file_part(file, spec) for file in listing.files], run, listing.left_out)
+def _from_paths(paths: list[str], spec: TableSpec, run: str | None, tmap: TableMap) -> Table:
+    declared = tmap.read.format if tmap.read else None
+    if declared == "beir" or (declared is None and any(beir.is_folder(path) for path in paths)):
+        split = tmap.read.fields[0] if tmap.read and tmap.read.fields else None
+        expanded = [beir.files_of(p, spec, split) if os.path.isdir(p) else [p] for p in paths]  # noqa: PTH112
+        paths, declared = [path for group in expanded for path in group], None
+    listing = list_files(paths, declared)
+    return Table(spec, [_file_part(file, spec, tmap) for file in listing.files], run, listing.left_out)
 
 
 def _from_stream(source: Any, spec: TableSpec) -> pl.DataFrame:
@@ -69,7 +79,9 @@ def _from_stream(source: Any, spec: TableSpec) -> pl.DataFrame:
         ) from error
 
 
-def _file_part(file: FileRef, spec: TableSpec) -> Part:
+def _file_part(file: FileRef, spec: TableSpec, tmap: TableMap) -> Part:
+    if file.layout != "parquet":
+        return text_part(file, spec, tmap)
     try:
         with file.open() as handle:
             found = pl.read_parquet_schema(handle)
@@ -78,31 +90,65 @@ def _file_part(file: FileRef, spec: TableSpec) -> Part:
         raise
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         raise InputError(f"{printable(file.path)} is damaged: its footer cannot be read as Parquet.") from None
-    known = pl.Schema({c: t for c, t in found.items() if c in spec.columns})
-    folders = {key: value for key, value in file.partitions.items() if key in spec.columns}
-    schema = pl.Schema({**known, **{key: pl.String() for key in folders}})
     names = [*found, *(key for key in file.partitions if key not in found)]
-    scan = partial(_scan_columns, file, folders, list(schema))
-    part = Part(
-        file.name,
-        n_rows,
-        schema,
-        names,
-        scan,
-        null_count=lambda column: _null_count(file, part, column),
-        check_unchanged=file.check_unchanged,
-        fingerprint={"bytes": file.size, "mtime_ns": file.mtime_ns},
-    )
-    _refuse_conflict(file, part, known, folders, spec)
+    folders = [pl.lit(value, pl.String).alias(key) for key, value in file.partitions.items()]
+    tmap = beir.adapt(tmap, spec, names)
+    every = pl.Schema({**found, **{key: pl.String() for key in file.partitions}})
+    if tmap.is_plain or is_lazy(tmap, _sources(every, spec, tmap)):
+        columns = wanted(every, spec, tmap)
+        scan = partial(_scan_columns, file, folders, columns)
+        with_types = every if tmap.is_plain else _schema(every, columns)
+        schema = pl.Schema({name: with_types[name] for name in columns})
+        sources = {c: s.names[0] for c, s in tmap.columns if s.how in ("column", "text")}
+        part = Part(
+            file.name,
+            n_rows,
+            schema,
+            names,
+            scan,
+            null_count=lambda column: _null_count(file, part, column, sources.get(column, column)),
+            check_unchanged=file.check_unchanged,
+            fingerprint={"bytes": file.size, "mtime_ns": file.mtime_ns},
+            places=partial(_row_groups, file),
+            format="parquet",
+        )
+    else:
+        part = frame_part(file.scan().with_columns(folders), n_rows, spec, tmap, names=names, file=file)
+    _refuse_conflict(file, part, found, spec)
     return part
 
 
-def _scan_columns(file: FileRef, folders: Mapping[str, str | None], columns: list[str]) -> pl.LazyFrame:
-    literals = [pl.lit(value, pl.String).alias(key) for key, value in folders.items()]
-    return file.scan().with_columns(literals).select(columns)
+def _scan_columns(file: FileRef, folders: Sequence[pl.Expr], columns: Mapping[str, pl.Expr]) -> pl.LazyFrame:
+    return file.scan().with_columns(folders).select(columns.values())
 
 
-def _null_count(file: FileRef, part: Part, column: str) -> int:
+def _schema(every: pl.Schema, columns: Mapping[str, pl.Expr]) -> pl.Schema:
+    return pl.LazyFrame(schema=every).select(columns.values()).collect_schema()
+
+
+def _sources(every: pl.Schema, spec: TableSpec, tmap: TableMap) -> pl.Schema:
+    """The types of what a mapping reads; those of columns that nobody reads do not matter."""
+    simple = replace(tmap, columns=tuple((c, s) for c, s in tmap.columns if s.how not in ("whole", "sum")), splits=())
+    return _schema(every, wanted(every, spec, simple))
+
+
+def _row_groups(file: FileRef, rows: pl.Series) -> pl.Series:
+    """Where rows stand in a Parquet file: in which row group, if there are several."""
+    import pyarrow.parquet as pq  # noqa: PLC0415 - as above
+
+    with file.open() as handle:
+        try:
+            footer = pq.ParquetFile(handle).metadata
+        except (NotImplementedError, OSError, ValueError):
+            return pl.Series([file.name] * len(rows), dtype=pl.String)
+        ends = pl.Series([footer.row_group(g).num_rows for g in range(footer.num_row_groups)], dtype=pl.Int64).cum_sum()
+    if len(ends) == 1:
+        return pl.Series([file.name] * len(rows), dtype=pl.String)
+    group = (ends.search_sorted(rows, side="right") + 1).cast(pl.String)
+    return pl.select(pl.lit(f"{file.name}, row group ") + group + f" of {len(ends)}").to_series()
+
+
+def _null_count(file: FileRef, part: Part, column: str, source: str) -> int:
     """Nulls of a column by the footer's statistics; by a scan where a writer left them out."""
     import pyarrow.parquet as pq  # noqa: PLC0415 - a third of a second that small frames need not pay
 
@@ -114,8 +160,8 @@ def _null_count(file: FileRef, part: Part, column: str) -> int:
         except (OSError, ValueError):  # ArrowInvalid is a ValueError
             raise damaged(part) from None
         names = [footer.schema.column(i).path for i in range(footer.num_columns)]
-        if column in names:
-            place = names.index(column)
+        if source in names:
+            place = names.index(source)
             chunks = [footer.row_group(g).column(place) for g in range(footer.num_row_groups)]
             # Asked for the statistics of another type than the schema's, pyarrow ends the process.
             if any(chunk.physical_type != footer.schema.column(place).physical_type for chunk in chunks):
@@ -129,12 +175,10 @@ def _count_nulls(part: Part, column: str) -> int:
     return int(collect(part.scan().select(pl.col(column).null_count()), [part]).item())
 
 
-def _refuse_conflict(
-    file: FileRef, part: Part, known: pl.Schema, folders: Mapping[str, str | None], spec: TableSpec
-) -> None:
+def _refuse_conflict(file: FileRef, part: Part, found: Mapping[str, pl.DataType], spec: TableSpec) -> None:
     """A column that is also a folder name must say the same as the folder; the engine would let the folder win."""
-    for key in known.keys() & folders.keys():
-        differs = pl.col(key).cast(pl.String).ne_missing(pl.lit(folders[key], pl.String))
+    for key in found.keys() & file.partitions.keys() & spec.columns.keys():
+        differs = pl.col(key).cast(pl.String).ne_missing(pl.lit(file.partitions[key], pl.String))
         if collect(file.scan().select(differs.any()), [part]).item():
             raise DataError(
                 f"{printable(file.path)}: the column {spec.name}.{key} and the folder {printable(key)}=.. above the "
@@ -142,36 +186,35 @@ def _refuse_conflict(
             )
 
 
-def _frame_part(frame: pl.DataFrame, spec: TableSpec) -> Part:
-    known = frame.select(c for c in spec.columns if c in frame.columns)
-    return Part(None, frame.height, known.schema, frame.columns, known.lazy, lambda c: known[c].null_count())
+def _frame_part(frame: pl.DataFrame, spec: TableSpec, tmap: TableMap) -> Part:
+    tmap = beir.adapt(tmap, spec, frame.columns)
+    if not (tmap.is_plain or is_lazy(tmap, _sources(frame.schema, spec, tmap))):
+        return frame_part(frame.lazy(), frame.height, spec, tmap, names=frame.columns)
+    known = frame.select(wanted(frame.schema, spec, tmap).values())
+    return Part(None, known.height, known.schema, frame.columns, known.lazy, lambda c: known[c].null_count())
 
 
-class _Folder:
-    """A temporary folder that lives as long as this value does."""
-
-    def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="docrecall-"))
-        # Not TemporaryDirectory, which warns when it is let go of in any other way than by `with`.
-        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
-
-
-def _from_lazy(frame: pl.LazyFrame, spec: TableSpec, run: str | None) -> Table:
+def _from_lazy(frame: pl.LazyFrame, spec: TableSpec, run: str | None, tmap: TableMap) -> Table:
     """Run a LazyFrame once into a temporary file: slices of a plan that is not sorted differ from run to run."""
     try:
         schema = frame.collect_schema()
-        known = frame.select(c for c in spec.columns if c in schema)
+        tmap = beir.adapt(tmap, spec, schema)
+        if not (tmap.is_plain or is_lazy(tmap, _sources(schema, spec, tmap))):
+            return Table(spec, [_frame_part(frame.collect(), spec, tmap)], run)
+        known = frame.select(wanted(schema, spec, tmap).values())
         if not known.collect_schema() or any(t == pl.Null for t in known.collect_schema().values()):
-            return Table(spec, [_frame_part(known.collect(), spec)], run)
-        folder = _Folder()
+            return Table(spec, [replace(_frame_part(known.collect(), spec, _AS_IT_IS), names=list(schema))], run)
+        folder = Folder()
         path = folder.path / f"{spec.name}.parquet"
         known.sink_parquet(path, compression="lz4")
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        if isinstance(error, DocrecallError):
+            raise
         raise InputError(
             f"the LazyFrame given as {spec.name} failed when it was run ({type(error).__name__}). "
             "Collect it yourself to see why."
         ) from error
-    part = _file_part(list_files([str(path)]).files[0], spec)
+    part = _file_part(list_files([str(path)]).files[0], spec, _AS_IT_IS)
     return Table(
         spec, [Part(None, part.n_rows, part.schema, list(schema), part.scan, part.null_count)], run, keep=folder
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,9 +13,40 @@ from docrecall.show import printable
 from docrecall.tables import Kind, TableSpec
 
 FILE = "__file"  # number of the part that a row came from
+ROW = "__row"  # number of a row in its part, from 0
+LINE = "__line"  # number of the line of text that a row was read from, from 1
+FAULT = "__fault"  # what was wrong with a row when it was read: bits, as `fault_bit` gives them
 WIDE = (pl.UInt64, pl.Int128, pl.UInt128)  # integer types that hold more than Int64 does
 MOST_OPEN = 256  # files that one query reads: a process may have 1,024 open
 LARGEST_RANK = 2**53  # from here on Float64 ranks are not exact, and no log has such ranks
+
+
+# What can be wrong with a row before its values are looked at. The order gives the bits.
+ROW_FAULTS = ("line_encoding", "line_fields", "line_broken", "line_json", "no_match", "list_null", "list_lengths")
+_COLUMN_FAULTS: Mapping[Kind, str] = {
+    "id": "id_fraction",
+    "text": "not_text",
+    "status": "not_text",
+    "whole": "not_whole",
+    "rank": "not_whole",
+    "number": "not_number",
+    "flag": "not_flag",
+}
+
+
+def fault_bit(code: str) -> int:
+    """The bit of a fault of a whole row."""
+    return 1 << ROW_FAULTS.index(code)
+
+
+def column_fault(spec: TableSpec, column: str) -> tuple[str, int]:
+    """The code and the bit of a value that is not of the kind that its column asks for."""
+    columns = list(spec.columns)
+    return _COLUMN_FAULTS[spec.columns[column]], 1 << (len(ROW_FAULTS) + columns.index(column))
+
+
+def _nowhere(rows: pl.Series) -> pl.Series:
+    return pl.Series([None] * len(rows), dtype=pl.String)
 
 
 @dataclass(frozen=True)
@@ -23,7 +54,9 @@ class Part:
     """A piece of a table with one schema.
 
     file: None for a frame. schema: the known columns as found. names: all columns, for messages. scan: gives the
-    known columns; may be called any number of times. null_count: nulls of a column, from the footer where it tells.
+    known columns, and FAULT if `faulty`; may be called any number of times. null_count: nulls of a column, from the
+    footer where it tells. places: numbers of rows -> where each stands, in the words of the format. format: the
+    layout that it was read from. asked: units that the log names without giving them a hit (query_id, run_id).
     """
 
     file: str | None
@@ -34,6 +67,10 @@ class Part:
     null_count: Callable[[str], int]
     check_unchanged: Callable[[], None] = lambda: None
     fingerprint: dict[str, int] = field(default_factory=dict)
+    places: Callable[[pl.Series], pl.Series] = _nowhere
+    faulty: bool = False
+    format: str = "frame"
+    asked: pl.DataFrame | None = None
 
 
 @dataclass(frozen=True)
@@ -41,8 +78,8 @@ class Table:
     """One table, or one run's hits when the caller named the run.
 
     columns: the known columns that it has, with the type each is worked on in (String or Int64 for ids; Float64
-    ranks stay Float64, since the contract still has to look at their fractions). keep: whatever must live as long
-    as the parts do.
+    ranks stay Float64, since the contract still has to look at their fractions). used: those that this run computes
+    with. keep: whatever must live as long as the parts do.
     """
 
     spec: TableSpec
@@ -50,28 +87,59 @@ class Table:
     run: str | None = None
     left_out: int = 0
     columns: dict[str, pl.DataType] = field(default_factory=dict)
+    used: tuple[str, ...] = ()
     normalize: bool = False
     keep: Any = None
+
+    @property
+    def faulty(self) -> bool:
+        """Whether any row had a fault when it was read."""
+        return any(part.faulty for part in self.parts)
 
     @property
     def n_rows(self) -> int:
         """Rows of all parts."""
         return sum(part.n_rows for part in self.parts)
 
+    @property
+    def asked(self) -> pl.DataFrame | None:
+        """Units that the log names without a hit: query_id, and run_id if the log has it; each once."""
+        frames = [part.asked for part in self.parts if part.asked is not None]
+        if not frames:
+            return None
+        typed = [
+            frame.select(
+                conform(
+                    c, frame.schema[c], self.columns.get(c, frame.schema[c]), self.spec.columns[c], nfc=self.normalize
+                )
+                for c in frame.columns
+            )
+            for frame in frames
+        ]
+        return pl.concat(typed).unique()
+
     def scan(self, part: Part, columns: Iterable[str]) -> pl.LazyFrame:
         """Scan one part: the columns asked for, in the types of `self.columns`."""
         return part.scan().select(self._conform(part, c) for c in columns)
 
+    def rows_of(self, number: int, columns: Iterable[str]) -> pl.LazyFrame:
+        """Scan a part by its number: the columns asked for, and what tells where each row stands and came from.
+
+        These are FILE, ROW, and FAULT if any row of the table has one.
+        """
+        part = self.parts[number]
+        wanted = [self._conform(part, c) for c in columns]
+        if self.faulty:
+            wanted.append(pl.col(FAULT) if part.faulty else pl.lit(0, pl.Int64).alias(FAULT))
+        rows = part.scan().select(wanted).with_row_index(ROW)
+        return rows.with_columns(pl.lit(number, pl.Int32).alias(FILE), pl.col(ROW).cast(pl.Int64))
+
     def read(self, columns: Iterable[str], where: pl.Expr | None = None) -> pl.DataFrame:
-        """Read the rows of all parts that fit a condition into one frame, with FILE, the number of each row's part."""
+        """Read the rows of all parts that fit a condition into one frame, as `rows_of` gives them."""
         wanted, frames = list(columns), []
         for start in range(0, len(self.parts), MOST_OPEN):
             parts = self.parts[start : start + MOST_OPEN]
-            scans = [
-                self.scan(part, wanted).with_columns(pl.lit(number, pl.Int32).alias(FILE))
-                for number, part in enumerate(parts, start)
-            ]
-            rows = pl.concat(scans)
+            rows = pl.concat([self.rows_of(number, wanted) for number in range(start, start + len(parts))])
             frames.append(collect(rows if where is None else rows.filter(where), parts))
             if where is None and frames[-1].height != sum(part.n_rows for part in parts):
                 blame(parts)

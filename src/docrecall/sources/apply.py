@@ -1,0 +1,289 @@
+"""Rows as the caller has them -> the known columns of a table: renamed, split, unfolded from lists, and typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from docrecall.errors import DataError, UsageError
+from docrecall.show import printable
+from docrecall.sources.mapping import Source, TableMap
+from docrecall.sources.table import FAULT, LINE, column_fault, fault_bit
+from docrecall.tables import Kind, TableSpec
+
+# In front of a JSON value that is neither a text nor a whole number. No id begins with this noncharacter.
+MARK = "\ufdd0"
+_TRUE, _FALSE = ("true", "True", "TRUE", "1"), ("false", "False", "FALSE", "0")
+_EXACT = 2.0**53
+
+
+@dataclass(frozen=True)
+class Applied:
+    """rows: the known columns, FAULT, and LINE where there are lines. asked: query_id, run_id of empty lists."""
+
+    rows: pl.DataFrame
+    asked: pl.DataFrame | None = None
+
+
+@dataclass
+class _Columns:
+    """Columns that were found: target -> values. texts: those that are text only because the format has no types."""
+
+    values: dict[str, pl.Expr] = field(default_factory=dict)
+    texts: set[str] = field(default_factory=set)
+
+
+def apply(raw: pl.DataFrame, spec: TableSpec, tmap: TableMap, *, text: bool, marked: bool = False) -> Applied:
+    """Bring rows into the columns of a table.
+
+    raw: the caller's columns, and LINE and FAULT where a reader made them. text: whether its values are text for want
+    of types; they are then read as what their column holds, and what cannot be read is null with a fault. Values that
+    have a type keep it. marked: whether texts may begin with MARK. Raises DataError for a mapping that names a column
+    that is not there.
+    """
+    if FAULT not in raw.columns:
+        raw = raw.with_columns(pl.lit(0, pl.Int64).alias(FAULT))
+    raw, groups = _split(raw, tmap)
+    found = _find(raw, spec, tmap, groups, text=text)
+    rows = raw.select(FAULT, *([LINE] if LINE in raw.columns else []), *found.values.values())
+    lists = [c for c in found.values if isinstance(rows.schema[c], pl.List)]
+    asked = None
+    if lists:
+        rows, asked = _unfold(rows, lists, spec)
+    return Applied(_typed(rows, spec, found.texts, marked=marked), asked)
+
+
+def is_lazy(tmap: TableMap, schema: Mapping[str, pl.DataType]) -> bool:
+    """Whether a mapping of typed columns needs no look at the rows: no pattern, no numbers from text, no lists."""
+    if tmap.splits or any(s.how in ("whole", "sum") for _, s in tmap.columns):
+        return False
+    return not any(isinstance(t, pl.List | pl.Array) for t in schema.values())
+
+
+def wanted(schema: Mapping[str, pl.DataType], spec: TableSpec, tmap: TableMap) -> dict[str, pl.Expr]:
+    """The columns of a table as expressions over the caller's, for mappings that need no look at rows."""
+    out: dict[str, pl.Expr] = {}
+    for column, source in resolve(schema, spec, tmap).items():
+        expr = source_expr(source, schema, f"{spec.name}.{column}")
+        if source.how == "text":
+            expr = _as_text(expr, schema, f"{spec.name}.{column}")
+        if source.how == "value":
+            value, bad = _read(pl.Series([source.names[0]]), spec.columns.get(column, "text"), marked=False)
+            if bad is not None and bad.any():
+                raise UsageError(f"{spec.name}.{column} cannot be {source.names[0]!r}.")
+            expr = pl.lit(value[0], value.dtype)
+        out[column] = expr.alias(column)
+    return out
+
+
+def resolve(schema: Mapping[str, pl.DataType], spec: TableSpec, tmap: TableMap) -> dict[str, Source]:
+    """What feeds each column: the mapping, else the column of that name; for slices, any other column too."""
+    mapped = dict(tmap.columns)
+    out = {c: mapped.get(c, Source("column", (c,))) for c in spec.columns if c in mapped or c in schema}
+    out |= {c: s for c, s in mapped.items() if c not in out}
+    if spec.slices:
+        used = {name.split(".")[0] for source in out.values() if source.how != "value" for name in source.names}
+        plain = [c for c, t in schema.items() if not t.is_nested() and t != pl.Binary and not c.startswith("__")]
+        out |= {c: Source("column", (c,)) for c in plain if c not in out and c not in used}
+    return out
+
+
+def source_expr(source: Source, names: Mapping[str, pl.DataType], where: str) -> pl.Expr:
+    """The values of a source that is a column, a field inside a column, or a constant. DataError when it is absent."""
+    if source.how == "value":
+        return pl.lit(source.names[0], pl.String)
+    found = _path(source.names[0], names)
+    if found is None:
+        raise DataError(missing_source(where, source.names[0], list(names)))
+    return found
+
+
+def missing_source(where: str, name: str, names: list[str]) -> str:
+    """The message for a mapping that names what is not there."""
+    have = ", ".join(printable(n) for n in names if not n.startswith("__")) or "none"
+    return f"{where} is mapped to {printable(name)!r}, which is not there. The columns: {have}."
+
+
+def _path(name: str, schema: Mapping[str, pl.DataType]) -> pl.Expr | None:
+    """A column by its name, or by the way through structs and lists of structs (`meta.source`)."""
+    if name in schema:
+        return pl.col(name)
+    for cut in (i for i, c in enumerate(name) if c == "."):
+        head, rest = name[:cut], name[cut + 1 :]
+        dtype = schema.get(head)
+        inside = dtype.inner if isinstance(dtype, pl.List | pl.Array) else dtype
+        if isinstance(inside, pl.Struct):
+            step = _path(rest, _fields(inside))
+            if step is None:
+                continue
+            if inside is dtype:
+                return _within(pl.col(head), rest, _fields(inside))
+            column = pl.col(head).arr.to_list() if isinstance(dtype, pl.Array) else pl.col(head)
+            return column.list.eval(_within(pl.element(), rest, _fields(inside)))
+    return None
+
+
+def _fields(struct: pl.Struct) -> dict[str, pl.DataType]:
+    return {field.name: field.dtype for field in struct.fields}  # type: ignore[misc]
+
+
+def _within(struct: pl.Expr, name: str, schema: Mapping[str, pl.DataType]) -> pl.Expr:
+    if name in schema:
+        return struct.struct.field(name)
+    for cut in (i for i, c in enumerate(name) if c == "."):
+        head = schema.get(name[:cut])
+        if isinstance(head, pl.Struct) and _path(name[cut + 1 :], _fields(head)) is not None:
+            return _within(struct.struct.field(name[:cut]), name[cut + 1 :], _fields(head))
+    raise UsageError(f"{printable(name)!r} leads through lists inside lists, which is not read.")
+
+
+def _split(raw: pl.DataFrame, tmap: TableMap) -> tuple[pl.DataFrame, list[str]]:
+    """Add the groups of each pattern as columns; rows that it does not match have the fault `no_match`."""
+    groups: list[str] = []
+    for split in tmap.splits:
+        source = source_expr(Source("column", (split.column,)), raw.schema, "a pattern")
+        column = raw.select(source.alias("s"))["s"]
+        if column.dtype.is_integer() or isinstance(column.dtype, pl.Categorical | pl.Enum | pl.Null):
+            column = column.cast(pl.String)
+        if column.dtype != pl.String:
+            raise DataError(
+                f"the pattern for {printable(split.column)!r} needs text, and the column is {column.dtype.base_type()}."
+            )
+        names = split.groups
+        parts = column.str.extract_groups(split.anchored).struct.unnest().select(names)
+        # A group may be optional, so that it is the whole that tells whether the pattern matched.
+        missed = column.is_not_null() & ~column.str.contains(split.anchored).fill_null(False)
+        fault = pl.col(FAULT) | pl.when(missed).then(fault_bit("no_match")).otherwise(0)
+        raw = raw.with_columns(fault, *parts.get_columns())
+        groups += names
+    return raw, groups
+
+
+def _find(raw: pl.DataFrame, spec: TableSpec, tmap: TableMap, groups: list[str], *, text: bool) -> _Columns:
+    found = _Columns()
+    for column, source in resolve(raw.schema, spec, tmap).items():
+        where = f"{spec.name}.{column}"
+        if source.how in ("whole", "sum"):
+            found.values[column] = _numbers(raw, spec, column, source)
+            continue
+        expr = source_expr(source, raw.schema, where)
+        found.values[column] = (_as_text(expr, raw.schema, where) if source.how == "text" else expr).alias(column)
+        if text or source.how == "value" or source.names[0] in groups:
+            found.texts.add(column)
+    return found
+
+
+def _as_text(expr: pl.Expr, schema: Mapping[str, pl.DataType], where: str) -> pl.Expr:
+    dtype = pl.LazyFrame(schema=schema).select(expr.alias("t")).collect_schema()["t"]
+    inner = dtype.inner if isinstance(dtype, pl.List) else dtype
+    if not (inner == pl.String or inner.is_integer() or inner == pl.Null):
+        raise DataError(f"{where} is mapped to a column as text, which is {dtype.base_type()}; whole numbers can be.")
+    return expr.cast(pl.List(pl.String) if isinstance(dtype, pl.List) else pl.String)
+
+
+def _numbers(raw: pl.DataFrame, spec: TableSpec, column: str, source: Source) -> pl.Expr:
+    """Whole numbers from text or floats, added up; rows in which one is none have the fault of the column."""
+    terms = [source_expr(Source("column", (name,)), raw.schema, f"{spec.name}.{column}") for name in source.names]
+    parts = [whole_number(raw.select(term.alias("w"))["w"]) for term in terms]
+    for wrong in (bad for _, bad in parts if bad is not None and column in spec.columns):
+        bit = column_fault(spec, column)[1]
+        raw.replace_column(raw.columns.index(FAULT), raw[FAULT] | wrong.cast(pl.Int64) * bit)
+    total = parts[0][0]
+    for number, _ in parts[1:]:
+        total = total + number
+    return pl.lit(total).alias(column)
+
+
+def _unfold(rows: pl.DataFrame, lists: list[str], spec: TableSpec) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    """One row per element of parallel lists. The first of them leads; in hits its positions are the ranks.
+
+    Rows whose leading list is null or whose lists differ in length stay one row, without values, with a fault.
+    """
+    lead = "doc_id" if "doc_id" in lists else lists[0]
+    size = pl.col(lead).list.len()
+    fault = (
+        pl.when(pl.col(lead).is_null())
+        .then(fault_bit("list_null"))
+        .when(pl.any_horizontal(pl.col(c).list.len().ne_missing(size) for c in lists))
+        .then(fault_bit("list_lengths"))
+        .otherwise(0)
+    )
+    rows = rows.with_columns(fault.alias("__list"))
+    whole = pl.col("__list") == 0
+    nobody = pl.col("query_id").is_null() if "query_id" in rows.columns else pl.lit(False)
+    empty = rows.filter(whole, size == 0, ~nobody)
+    unfolded = rows.filter(whole, size > 0)
+    broken = rows.filter(~whole | ((size == 0) & nobody))
+    if spec.name == "hits" and "rank" not in rows.columns:
+        unfolded = unfolded.with_columns(pl.int_ranges(1, size.cast(pl.Int64) + 1, dtype=pl.Int64).alias("rank"))
+        lists = [*lists, "rank"]
+    # Every list has an element here, so that the choice what an empty one becomes is never made.
+    unfolded = unfolded.explode(lists, empty_as_null=False)
+    broken = broken.with_columns(
+        pl.col(FAULT) | pl.col("__list"), *(pl.lit(None, unfolded.schema[c]).alias(c) for c in lists)
+    )
+    out = pl.concat([unfolded, broken.select(unfolded.columns)]).drop("__list")
+    asked = empty.select(c for c in ("query_id", "run_id") if c in empty.columns) if spec.name == "hits" else None
+    return out, asked if asked is not None and asked.height else None
+
+
+def _typed(rows: pl.DataFrame, spec: TableSpec, texts: set[str], *, marked: bool) -> pl.DataFrame:
+    """Read text as what its column holds. What cannot be read is null, and the row has the fault of its column."""
+    columns, faults = [], []
+    for column in rows.columns:
+        kind = spec.columns.get(column)
+        if kind is None or column not in texts or rows.schema[column] != pl.String:
+            columns.append(rows[column])
+            continue
+        value, bad = _read(rows[column], kind, marked=marked)
+        columns.append(value.alias(column))
+        if bad is not None and bad.any():
+            faults.append(bad.cast(pl.Int64) * column_fault(spec, column)[1])
+    out = pl.DataFrame(columns)
+    for fault in faults:
+        out = out.with_columns(pl.col(FAULT) | fault)
+    return out
+
+
+def _read(text: pl.Series, kind: Kind, *, marked: bool) -> tuple[pl.Series, pl.Series | None]:
+    """Give the values, and which of the texts cannot be read as them (None: all can)."""
+    if kind in ("id", "text", "status"):
+        bad = text.str.starts_with(MARK).fill_null(False) if marked else None
+        if bad is None or not bad.any():
+            return text, None
+        return pl.select(pl.when(~bad).then(text)).to_series(), bad
+    if kind in ("whole", "rank"):
+        return whole_number(text)
+    plain = text.str.strip_prefix(MARK) if marked else text
+    if kind == "flag":
+        flags = pl.select(pl.when(plain.is_in(_TRUE)).then(True).when(plain.is_in(_FALSE)).then(False)).to_series()
+        return flags, text.is_not_null() & flags.is_null()
+    number = plain.cast(pl.Float64, strict=False)
+    return number, _lost(text, number)
+
+
+def whole_number(values: pl.Series) -> tuple[pl.Series, pl.Series | None]:
+    """Read whole numbers from text or floats: `7`, and `7.0`, as a column that once held a gap is written.
+
+    Gives the numbers, and which of the values are none (None: all are).
+    """
+    if values.dtype.is_float():
+        number, plain = values.clear(len(values)).cast(pl.Int64), values
+    else:
+        number = values.cast(pl.Int64, strict=False)
+        plain = values
+    if number.null_count() == values.null_count():
+        return number, None
+    if not values.dtype.is_numeric():
+        plain = values.cast(pl.String).str.strip_prefix(MARK)
+    real = plain.cast(pl.Float64, strict=False)
+    whole = ((real == real.floor()) & (real.abs() < _EXACT)).fill_null(False)
+    rescued = pl.select(pl.when(whole).then(real)).to_series().cast(pl.Int64)
+    number = number.zip_with(number.is_not_null(), rescued)
+    return number, _lost(values, number)
+
+
+def _lost(values: pl.Series, read: pl.Series) -> pl.Series | None:
+    return None if read.null_count() == values.null_count() else values.is_not_null() & read.is_null()
