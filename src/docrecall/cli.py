@@ -37,28 +37,21 @@ Format = Literal["table", "json", "csv", "markdown", "parquet"]
 Shown = Annotated[Format, Parameter(help="How results are printed on stdout.")]
 
 
+_HITS_HELP = "The log: a file, directory or glob. May repeat; NAME=PATH names the run."
+_MAP_HELP = "Where a column comes from: hits.doc_id=source, hits.run_id=value:bm25, or a .toml file. May repeat."
+_READ_HELP = "The format of files whose names do not say: trec, or hits=trec. May repeat."
+
+
 @Parameter(name="*", group=_TABLES)
 @dataclass(frozen=True, kw_only=True)
 class Tables:
     """The tables to read."""
 
-    hits: Annotated[
-        list[str],
-        Parameter(negative="", help="The log: a Parquet file, directory or glob. May repeat; NAME=PATH names the run."),
-    ]
+    hits: Annotated[list[str], Parameter(negative="", help=_HITS_HELP)]
     qrels: Annotated[str, Parameter(help="The labels.")]
     queries: Annotated[str | None, Parameter(help="The list of queries to score, with label_status.")] = None
-    map: Annotated[
-        list[str] | None,
-        Parameter(
-            negative="",
-            help="Where a column comes from: hits.doc_id=source, hits.run_id=value:bm25, or a .toml file. May repeat.",
-        ),
-    ] = None
-    read: Annotated[
-        list[str] | None,
-        Parameter(negative="", help="The format of files whose names do not say: trec, or hits=trec. May repeat."),
-    ] = None
+    map: Annotated[list[str] | None, Parameter(negative="", help=_MAP_HELP)] = None
+    read: Annotated[list[str] | None, Parameter(negative="", help=_READ_HELP)] = None
 
 
 @Parameter(name="*", group=_POLICIES)
@@ -144,6 +137,52 @@ def check(
     warnings = scores.findings["severity"].to_list().count("warning")
     if strict and warnings:
         raise DataError(f"{warnings} kind{'s' if warnings > 1 else ''} of warning, and --strict lets none pass.")
+    return 0
+
+
+@app.command
+def convert(
+    *,
+    hits: Annotated[list[str] | None, Parameter(negative="", help=_HITS_HELP, group=_TABLES)] = None,
+    qrels: Annotated[str | None, Parameter(group=_TABLES, help="The labels.")] = None,
+    evidence: Annotated[str | None, Parameter(group=_TABLES, help="Gold passages.")] = None,
+    queries: Annotated[str | None, Parameter(group=_TABLES, help="The list of queries.")] = None,
+    requests: Annotated[str | None, Parameter(group=_TABLES, help="Logged requests.")] = None,
+    documents: Annotated[str | None, Parameter(group=_TABLES, help="The documents of the index.")] = None,
+    chunks: Annotated[str | None, Parameter(group=_TABLES, help="The chunks of the index.")] = None,
+    out: Annotated[str | None, Parameter(help="A folder for the tables, replaced as a whole.")] = None,
+    to: Annotated[Literal["parquet", "trec"], Parameter(help="What is written.")] = "parquet",
+    map: Annotated[list[str] | None, Parameter(negative="", help=_MAP_HELP)] = None,
+    read: Annotated[list[str] | None, Parameter(negative="", help=_READ_HELP)] = None,
+    explain: Annotated[
+        bool, Parameter(negative="", help="Print how the tables would be read, as TOML for --map; write nothing.")
+    ] = False,
+    policies: Policies | None = None,
+) -> int:
+    """Write tables in any form as docrecall's own Parquet, sorted and checked, or as TREC files."""
+    from docrecall import convert as converting  # noqa: PLC0415
+    from docrecall.report import terminal  # noqa: PLC0415
+
+    options = Options(**asdict(policies or Policies()))
+    tables: dict[str, Any] = {
+        "hits": named_paths(hits) if hits else None,
+        "qrels": qrels,
+        "evidence": evidence,
+        "queries": queries,
+        "requests": requests,
+        "documents": documents,
+        "chunks": chunks,
+    }
+    if explain:
+        text = converting.explain(map=map, read=read, options=options, **tables)
+        with _printing():
+            print(text, end="")
+        return 0
+    if out is None:
+        raise UsageError("convert needs --out, a folder for the tables, or --explain.")
+    done = converting.convert(out, to=to, map=map, read=read, options=options, **tables)
+    with _printing():
+        terminal.print_converted(done, out, terminal.console())
     return 0
 
 

@@ -78,9 +78,9 @@ def score(
     return scores
 
 
-def read_inputs(hits: Any, qrels: Any, queries: Any, options: Options, maps: Mappings) -> Inputs:
+def read_inputs(hits: Any, qrels: Any, queries: Any, options: Options, maps: Mappings | None = None) -> Inputs:
     """Open the tables and settle their columns and types; of Parquet and frames no row is read."""
-    plain = TableMap()
+    plain, maps = TableMap(), maps or {}
     logs = read_logs(hits, HITS, maps.get("hits", plain))
     listed = None if queries is None else read_table(queries, QUERIES, tmap=maps.get("queries", plain))
     return settle(Inputs(logs, read_table(qrels, QRELS, tmap=maps.get("qrels", plain)), listed), options)

@@ -156,7 +156,8 @@ DROP = f"os.setgroups([]); os.setresgid(*[{NOBODY}] * 3); os.setresuid(*[{NOBODY
 
 def as_nobody(argv: list[str]) -> subprocess.CompletedProcess[str]:
     """Run the command as an unprivileged user: root may write anywhere. Everything is imported before."""
-    code = "import os, sys, pyarrow.parquet, docrecall.score, docrecall.cli as cli, docrecall.report.files, docrecall.report.terminal\n"
+    code = "import os, sys, pyarrow.parquet, docrecall.score, docrecall.cli as cli\n"
+    code += "import docrecall.report.files, docrecall.report.terminal\n"
     code += f"{DROP if os.geteuid() == 0 else ''}\nassert os.geteuid() != 0\nsys.exit(cli.main(sys.argv[1:]))"
     return subprocess.run([sys.executable, "-c", code, *argv], capture_output=True, text=True, check=False)
 

@@ -27,7 +27,7 @@ def check_hits(rows: pl.DataFrame, log: Table, options: Options) -> Checked:
     """
     key = unit_key(log)
     rows, bad = split(rows, row_rules(log, options))
-    rows, place = _placed(rows, key, options)
+    rows, place = placed(rows, key, options)
     rows, duplicates, clashing = _resolve_repeats(rows, place, options)
     bad = pl.concat([bad, clashing.select(bad.columns)], how="vertical_relaxed")
     rejected, found = report(bad, log, key, options)
@@ -87,7 +87,7 @@ def _score_rules() -> list[Rule]:
     return [Rule("score_null", "score", score.is_null()), Rule("score_nan", "score", score.is_nan())]
 
 
-def _placed(rows: pl.DataFrame, key: list[str], options: Options) -> tuple[pl.DataFrame, list[str]]:
+def placed(rows: pl.DataFrame, key: list[str], options: Options) -> tuple[pl.DataFrame, list[str]]:
     """Sort rows by unit and then as the policy orders them; give the columns that name a place in that order.
 
     Units get a number first: to sort by text takes ten times as long, and the order of units means nothing here.

@@ -20,15 +20,7 @@ def check_qrels(table: Table, options: Options) -> Checked:
     query_id. Identical labels collapse; a pair with several grades is bad in all its rows.
     """
     columns = [*_PAIR, *(["relevance"] if "relevance" in table.columns else [])]
-    rows = table.read(columns)
-    rules = [
-        *fault_rules(table),
-        Rule("null_id", "query_id", pl.col("query_id").is_null()),
-        Rule("null_id", "doc_id", pl.col("doc_id").is_null()),
-    ]
-    if "relevance" in rows.columns:
-        rules.append(Rule("relevance_null", "relevance", pl.col("relevance").is_null()))
-    rows, bad = split(rows, rules)
+    rows, bad = split(table.read(columns), row_rules(table))
     if "relevance" not in rows.columns:
         rows = rows.with_columns(pl.lit(1, pl.Int64).alias("relevance"))
         bad = bad.with_columns(pl.lit(None, pl.Int64).alias("relevance"))
@@ -47,6 +39,16 @@ def check_qrels(table: Table, options: Options) -> Checked:
     return Checked(rows.select(*_PAIR, "relevance"), rejected, duplicates.height, found)
 
 
+def row_rules(table: Table) -> list[Rule]:
+    """The rules that one row of a table other than hits can break by itself."""
+    rules = [*fault_rules(table), *(Rule("null_id", c, pl.col(c).is_null()) for c in table.spec.required)]
+    if table.spec.name == "qrels" and "relevance" in table.columns:
+        rules.append(Rule("relevance_null", "relevance", pl.col("relevance").is_null()))
+    if "label_status" in table.columns:
+        rules.append(Rule("status_unknown", "label_status", ~pl.col("label_status").is_in(LABEL_STATUSES)))
+    return rules
+
+
 def check_queries(table: Table, options: Options) -> Checked:
     """Read and check the list of queries.
 
@@ -57,13 +59,9 @@ def check_queries(table: Table, options: Options) -> Checked:
     rows = table.read(columns)
     if "label_status" not in rows.columns:
         rows = rows.with_columns(pl.lit(None, pl.String).alias("label_status"))
-    rules = [
-        *fault_rules(table),
-        Rule("null_id", "query_id", pl.col("query_id").is_null()),
-        Rule("query_repeated", "query_id", pl.col("query_id").is_duplicated()),
-        Rule("status_unknown", "label_status", ~pl.col("label_status").is_in(LABEL_STATUSES)),
-    ]
-    rows, bad = split(rows, rules)
+    own = row_rules(table)
+    repeated = Rule("query_repeated", "query_id", pl.col("query_id").is_duplicated())
+    rows, bad = split(rows, [*own[:-1], repeated, own[-1]] if "label_status" in table.columns else [*own, repeated])
     rejected, found = report(bad, table, ["query_id"], options)
     return Checked(rows.select("query_id", "label_status").sort("query_id"), rejected, 0, found)
 

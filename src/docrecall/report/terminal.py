@@ -7,6 +7,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from docrecall.convert import Converted
+from docrecall.findings import describe
 from docrecall.report.words import accounts, notices, number
 from docrecall.scores import Scores
 from docrecall.show import printable
@@ -65,6 +67,15 @@ def print_scores(scores: Scores, to: Console) -> None:
     for line in accounts(scores):
         to.print(Text(line))
     print_notices(scores, to)
+
+
+def print_converted(done: Converted, out: str, to: Console) -> None:
+    """Print what a conversion read, wrote and set aside."""
+    for row in done.rows.to_dicts():
+        kept = f"{row['written']:,} written to {printable(out)}/{printable(row['file'])}"
+        to.print(Text(f"{row['table']}: {row['read']:,} rows read = {kept} + {row['rejected']:,} rejected"))
+    for finding in done.findings.to_dicts():
+        to.print(Text(f"{finding['severity']}: {describe(finding)}", style=_STYLES[finding["severity"]]))
 
 
 def print_notices(scores: Scores, to: Console) -> None:

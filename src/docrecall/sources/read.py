@@ -111,6 +111,7 @@ def _file_part(file: FileRef, spec: TableSpec, tmap: TableMap) -> Part:
             fingerprint={"bytes": file.size, "mtime_ns": file.mtime_ns},
             places=partial(_row_groups, file),
             format="parquet",
+            tmap=tmap,
         )
     else:
         part = frame_part(file.scan().with_columns(folders), n_rows, spec, tmap, names=names, file=file)
@@ -191,7 +192,7 @@ def _frame_part(frame: pl.DataFrame, spec: TableSpec, tmap: TableMap) -> Part:
     if not (tmap.is_plain or is_lazy(tmap, _sources(frame.schema, spec, tmap))):
         return frame_part(frame.lazy(), frame.height, spec, tmap, names=frame.columns)
     known = frame.select(wanted(frame.schema, spec, tmap).values())
-    return Part(None, known.height, known.schema, frame.columns, known.lazy, lambda c: known[c].null_count())
+    return Part(None, known.height, known.schema, frame.columns, known.lazy, lambda c: known[c].null_count(), tmap=tmap)
 
 
 def _from_lazy(frame: pl.LazyFrame, spec: TableSpec, run: str | None, tmap: TableMap) -> Table:

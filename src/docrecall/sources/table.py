@@ -10,6 +10,7 @@ import polars as pl
 
 from docrecall.errors import DocrecallError, InputError
 from docrecall.show import printable
+from docrecall.sources.mapping import TableMap
 from docrecall.tables import Kind, TableSpec
 
 FILE = "__file"  # number of the part that a row came from
@@ -56,7 +57,8 @@ class Part:
     file: None for a frame. schema: the known columns as found. names: all columns, for messages. scan: gives the
     known columns, and FAULT if `faulty`; may be called any number of times. null_count: nulls of a column, from the
     footer where it tells. places: numbers of rows -> where each stands, in the words of the format. format: the
-    layout that it was read from. asked: units that the log names without giving them a hit (query_id, run_id).
+    layout that it was read from. asked: units that the log names without giving them a hit (query_id, run_id). tmap:
+    the mapping, with the names that were recognised.
     """
 
     file: str | None
@@ -71,6 +73,7 @@ class Part:
     faulty: bool = False
     format: str = "frame"
     asked: pl.DataFrame | None = None
+    tmap: TableMap = field(default_factory=TableMap)
 
 
 @dataclass(frozen=True)

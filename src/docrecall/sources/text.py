@@ -64,7 +64,7 @@ def text_part(file: FileRef, spec: TableSpec, tmap: TableMap) -> Part:
         return applied
 
     numbered = zip(count(), blocks(file, BLOCK_BYTES, found.goes_on))
-    return _gathered(file, file.layout, spool, in_order(work, numbered), names)
+    return _gathered(spool, in_order(work, numbered), file=file, names=names, tmap=tmap)
 
 
 def frame_part(
@@ -87,16 +87,14 @@ def frame_part(
             spool.add(number, applied.rows)
             yield applied
 
-    return _gathered(file, "parquet" if file else "frame", spool, read(), names)
+    return _gathered(spool, read(), file=file, names=names, tmap=tmap)
 
 
 def _gathered(
-    file: FileRef | None,
-    layout: str,
-    spool: Spool,
-    pieces: Iterator[Applied],
-    names: Sequence[str],
+    spool: Spool, pieces: Iterator[Applied], *, file: FileRef | None, names: Sequence[str], tmap: TableMap
 ) -> Part:
+    """Make a part of what was read. file: None for a frame."""
+    layout = file.layout if file else "frame"
     asked, faulty = [], False
     for piece in pieces:
         spool.note(piece.rows)
@@ -135,6 +133,7 @@ def _gathered(
         faulty=faulty,
         format=layout,
         asked=pl.concat(asked) if asked else None,
+        tmap=tmap,
     )
 
 
@@ -148,7 +147,7 @@ def _ranx_part(file: FileRef, spec: TableSpec, tmap: TableMap) -> Part:
     spool = Spool(small=True)
     spool.add(0, applied.rows)
     pieces = iter([Applied(applied.rows, asked)])
-    return _gathered(file, "ranx", spool, pieces, ["query_id", "doc_id", value])
+    return _gathered(spool, pieces, file=file, names=["query_id", "doc_id", value], tmap=tmap)
 
 
 def _trec(file: FileRef, spec: TableSpec, tmap: TableMap) -> _Layout:

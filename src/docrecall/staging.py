@@ -1,0 +1,178 @@
+"""A folder of files that a reader sees whole or not at all.
+
+Everything is written into a hidden staging folder on the same file system, synced, and only then renamed: a new
+folder as a whole, an existing one file by file with the manifest last. The manifest has the SHA-256 of each file, so
+a reader can tell when files of two runs stand side by side, which can be seen for the blink of those renames.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import polars as pl
+
+from docrecall.errors import InputError, OutputError
+from docrecall.show import printable
+
+MANIFEST = "manifest.json"
+_STAGING = ".docrecall-"
+
+
+class StagedFolder:
+    """A folder that will hold results. `with` it: on any failure the staging is removed and the target is as before.
+
+    Files are written below `files`; `put` brings them into place.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], ours: Callable[[str], bool]) -> None:
+        """Check that the target may be written, and make the staging folder, before any work begins.
+
+        ours: whether a file of this name is one that such a run writes; a folder with any other file is refused.
+        """
+        self.target, self._ours = Path(path), ours
+        if "\0" in str(self.target):
+            raise OutputError(f"no folder can be named {printable(self.target)}.")
+        with named(self.target):
+            exists = self.target.exists()
+            if exists:
+                self._refuse_foreign()
+            home = self.target if exists else _nearest_folder(self.target)
+            _sweep(home)
+            self.staging, self._lock = _stage(home)
+            self.files = self.staging / "files"
+            self.files.mkdir()
+
+    def _refuse_foreign(self) -> None:
+        if not self.target.is_dir():
+            raise OutputError(f"{printable(self.target)} is a file; a folder was expected.")
+        found = [p for p in self.target.iterdir() if not p.name.startswith(_STAGING)]
+        names, ours = {p.name for p in found}, {p.name for p in found if self._ours(p.name) and p.is_file()}
+        if names and (MANIFEST not in names or names - ours):
+            strange = sorted(names - ours) or sorted(names)
+            raise OutputError(
+                f"{printable(self.target)} holds other files ({printable(', '.join(strange[:3]))}). "
+                "Name a new folder, an empty one, or one with earlier results of docrecall."
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self.staging, ignore_errors=True)
+        os.close(self._lock)
+
+    def put(self, manifest: dict[str, Any]) -> None:
+        """Add the manifest, with the fingerprints of all files, sync everything, and put it in place."""
+        names = sorted(p.name for p in self.files.iterdir())
+        manifest = manifest | {"files": {name: fingerprint(self.files / name) for name in names}}
+        (self.files / MANIFEST).write_text(as_json(manifest | {"sha256": digest(manifest)}), encoding="utf-8")
+        for name in [*names, MANIFEST]:
+            _sync(self.files / name)
+        _sync(self.files)
+        if not self.target.exists():
+            self.target.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                self.files.rename(self.target)
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+            else:
+                _sync(self.target.parent)
+                return
+        self._refuse_foreign()  # again: it may be there only since another run ended
+        self._replace(names)
+
+    def _replace(self, names: list[str]) -> None:
+        folder = os.open(self.target, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)  # two runs that end at once put their files in place one after the other
+            for name in [*names, MANIFEST]:
+                (self.files / name).replace(self.target / name)
+            for old in self.target.iterdir():
+                if self._ours(old.name) and old.name not in (*names, MANIFEST):
+                    old.unlink(missing_ok=True)
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def digest(manifest: dict[str, Any]) -> str:
+    """The SHA-256 of a manifest."""
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def fingerprint(path: Path) -> dict[str, Any]:
+    """The SHA-256 and the size of a file."""
+    with path.open("rb") as file:
+        return {"sha256": hashlib.file_digest(file, "sha256").hexdigest(), "bytes": path.stat().st_size}
+
+
+def as_json(value: dict[str, Any]) -> str:
+    """JSON for people to read too."""
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _nearest_folder(path: Path) -> Path:
+    """The folder above a path that exists: staging there is on the same file system as the target will be."""
+    folder = path.absolute().parent
+    while not folder.exists():
+        folder = folder.parent
+    return folder
+
+
+def _stage(home: Path) -> tuple[Path, int]:
+    """Make a staging folder and lock it. The lock is on the folder itself, so that none is ever without one."""
+    while True:
+        staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=home))
+        with contextlib.suppress(FileNotFoundError):
+            lock = os.open(staging, os.O_RDONLY)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if staging.exists():
+                return staging, lock
+            os.close(lock)
+        # The sweep of another run came between and took the folder for a dead one: make another.
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what killed runs left: the kernel drops a dead run's lock, so a lock that is free has no owner."""
+    for stale in folder.glob(f"{_STAGING}*"):
+        with contextlib.suppress(OSError):
+            lock = os.open(stale, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(stale, ignore_errors=True)
+            finally:
+                os.close(lock)
+
+
+@contextlib.contextmanager
+def named(target: Path) -> Iterator[None]:
+    """Turn failures to write into an OutputError that names the target; the engine words a full disk in its own way."""
+    try:
+        yield
+    except (OutputError, InputError):
+        raise
+    except (OSError, pl.exceptions.PolarsError) as error:
+        full = "No space left" in str(error)
+        reason = "no space left on the device" if full else getattr(error, "strerror", None) or type(error).__name__
+        raise OutputError(
+            f"results were not written to {printable(target)}: {reason}. What stood there is as it was."
+        ) from None
