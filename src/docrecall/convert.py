@@ -31,7 +31,7 @@ from docrecall.writers import ParquetFile, TrecFiles, is_written_name
 
 To = Literal["parquet", "trec"]
 _REJECTED = "rejected.parquet"
-_ROWS_AT_A_TIME = 8_000_000
+_ROWS_AT_A_TIME = 2_000_000
 _SAMPLE = 1_000  # rows for each that the ranges of a large table are chosen by
 
 CONVERTED_SCHEMA = pl.Schema(
@@ -66,7 +66,7 @@ def convert(
 
     tables: hits, qrels, evidence, queries, requests, documents, chunks: each what `score` takes. map, read: as for
     `score`. options: on_bad_rows, rank_base and normalize_ids apply; `order` ranks hits that have scores and no rank.
-    rows_at_a_time: how many rows are sorted in memory; the files written do not depend on it.
+    rows_at_a_time: about how many rows are sorted in memory; their order does not depend on it.
 
     Rows are sorted by query_id, run_id and rank, or by the ids of the table. The folder is replaced as a whole. Raises
     what `score` raises, and UsageError for a table or a format that does not exist.
@@ -199,10 +199,19 @@ def _checked(
             good.append(_with_run(_ranked(rows, table, options) if by_hits else rows, table))
             bad.append(rejected)
             found += seen
-        rows = pl.concat(good, how="diagonal_relaxed")
-        key = [c for c in ("query_id", "run_id", "rank") if c in rows.columns] if parts[0].spec.name == "hits" else []
-        order = list(dict.fromkeys([*key, *parts[0].spec.required, *rows.columns]))
-        yield rows.sort(order, maintain_order=True), pl.concat(bad, how="diagonal_relaxed"), found
+        rows = _sorted(pl.concat(good, how="diagonal_relaxed"), parts[0])
+        yield rows, pl.concat(bad, how="diagonal_relaxed"), found
+
+
+def _sorted(rows: pl.DataFrame, table: Table) -> pl.DataFrame:
+    """Sort by the key of the table; rows that share it by all columns, so that the order has one outcome."""
+    key = ["query_id", "run_id", "rank"] if table.spec.name == "hits" else list(table.spec.required)
+    key = [c for c in key if c in rows.columns]
+    rows = rows.sort(key, maintain_order=True)
+    tied = pl.all_horizontal(pl.col(c).eq_missing(pl.col(c).shift()) for c in key)
+    if rows.select(tied.any()).item():
+        rows = rows.sort(list(dict.fromkeys([*key, *rows.columns])))
+    return rows
 
 
 def _ranked(rows: pl.DataFrame, table: Table, options: Options) -> pl.DataFrame:

@@ -95,14 +95,14 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     """Read a manifest that is whole: what this version wrote, to the last letter."""
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
-        version, digest = manifest["schema_version"], manifest.pop("sha256")
+        version, written = manifest["schema_version"], manifest.pop("sha256")
     except OSError as error:
         raise InputError(f"{printable(path)} cannot be read ({error.strerror}). Is this a folder of results?") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"{printable(path)} is not a manifest of docrecall.") from None
     if version != SCHEMA_VERSION:
         raise InputError(f"{printable(path)} is of schema version {printable(version)}; {SCHEMA_VERSION} is read.")
-    if digest != digest(manifest):
+    if written != digest(manifest):
         raise InputError(f"{printable(path)} was changed or damaged after it was written. Score again.")
     return dict(manifest)
 

@@ -49,8 +49,11 @@ def names(line: str) -> list[str]:
 def _flat_names(found: dict[str, Any], above: str = "") -> list[str]:
     out = []
     for name, value in found.items():
-        inner = value[0] if isinstance(value, list) and value else value
-        out += _flat_names(inner, f"{above}{name}.") if isinstance(inner, dict) else [above + name]
+        inner = [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict)]
+        for item in inner:
+            out += _flat_names(item, f"{above}{name}.")
+        if not inner:
+            out.append(above + name)
     return out
 
 

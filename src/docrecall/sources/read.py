@@ -94,7 +94,7 @@ def _file_part(file: FileRef, spec: TableSpec, tmap: TableMap) -> Part:
     folders = [pl.lit(value, pl.String).alias(key) for key, value in file.partitions.items()]
     tmap = beir.adapt(tmap, spec, names)
     every = pl.Schema({**found, **{key: pl.String() for key in file.partitions}})
-    if tmap.is_plain or is_lazy(tmap, _sources(every, spec, tmap)):
+    if is_lazy(tmap, _sources(every, spec, tmap)):
         columns = wanted(every, spec, tmap)
         scan = partial(_scan_columns, file, folders, columns)
         with_types = every if tmap.is_plain else _schema(every, columns)
@@ -189,7 +189,7 @@ def _refuse_conflict(file: FileRef, part: Part, found: Mapping[str, pl.DataType]
 
 def _frame_part(frame: pl.DataFrame, spec: TableSpec, tmap: TableMap) -> Part:
     tmap = beir.adapt(tmap, spec, frame.columns)
-    if not (tmap.is_plain or is_lazy(tmap, _sources(frame.schema, spec, tmap))):
+    if not is_lazy(tmap, _sources(frame.schema, spec, tmap)):
         return frame_part(frame.lazy(), frame.height, spec, tmap, names=frame.columns)
     known = frame.select(wanted(frame.schema, spec, tmap).values())
     return Part(None, known.height, known.schema, frame.columns, known.lazy, lambda c: known[c].null_count(), tmap=tmap)
@@ -200,7 +200,7 @@ def _from_lazy(frame: pl.LazyFrame, spec: TableSpec, run: str | None, tmap: Tabl
     try:
         schema = frame.collect_schema()
         tmap = beir.adapt(tmap, spec, schema)
-        if not (tmap.is_plain or is_lazy(tmap, _sources(schema, spec, tmap))):
+        if not is_lazy(tmap, _sources(schema, spec, tmap)):
             return Table(spec, [_frame_part(frame.collect(), spec, tmap)], run)
         known = frame.select(wanted(schema, spec, tmap).values())
         if not known.collect_schema() or any(t == pl.Null for t in known.collect_schema().values()):

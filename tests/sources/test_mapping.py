@@ -1,0 +1,161 @@
+"""Columns of any name, composite ids and constants."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import docrecall as dr
+from docrecall.sources.mapping import TableMap, parse_mapping, to_toml
+from docrecall.sources.read import read_table
+from docrecall.tables import EVIDENCE, HITS, QRELS, QUERIES, TableSpec
+from tests.small import MEASURE, hits, qrels
+
+MAP = {"hits.query_id": "qid", "hits.doc_id": "meta.source", "qrels.doc_id": "gold"}
+
+
+def table(source: Any, spec: TableSpec, mapping: Any = None, read: Any = None) -> pl.DataFrame:
+    """Read a table and give its known columns."""
+    found = read_table(source, spec, tmap=parse_mapping(mapping, read).get(spec.name, TableMap()))
+    return pl.concat([part.scan().select(part.schema.names()).collect() for part in found.parts])
+
+
+def test_other_names_and_nested_fields(tmp_path: Path) -> None:
+    """A frame, a Parquet file and JSON lines with other names score as the same table with ours does."""
+    log = hits().select(
+        pl.col("query_id").alias("qid"), "rank", pl.struct(pl.col("doc_id").alias("source"), page=1).alias("meta")
+    )
+    labels = qrels().rename({"doc_id": "gold"})
+    log.write_parquet(tmp_path / "log.parquet")
+    log.write_ndjson(tmp_path / "log.jsonl")
+    expected = dr.score(hits(), qrels(), MEASURE).per_query
+
+    for source in (log, log.lazy(), tmp_path / "log.parquet", tmp_path / "log.jsonl"):
+        assert_frame_equal(dr.score(source, labels, MEASURE, map=MAP).per_query, expected)
+
+
+def test_list_of_objects(tmp_path: Path) -> None:
+    """One row per query with a list of objects: a field of the objects is the list, positions are ranks."""
+    (tmp_path / "log.jsonl").write_text(
+        '{"q": "q1", "hits": [{"id": "x"}, {"id": "a", "s": 2.5}]}\n'
+        '{"q": "q2", "hits": []}\n{"q": "q3", "hits": [{"id": 7}]}\n'
+    )
+    mapping = {"hits.query_id": "q", "hits.doc_id": "hits.id", "hits.score": "hits.s"}
+
+    found = table(tmp_path / "log.jsonl", HITS, mapping)
+
+    assert found.select("query_id", "rank", "doc_id", "score").rows() == [
+        ("q1", 1, "x", None),
+        ("q1", 2, "a", 2.5),
+        ("q3", 1, "7", None),
+    ]
+    frame = pl.DataFrame({"q": ["q1"], "hits": [[{"id": "x", "s": None}, {"id": "a", "s": 2.5}]]})
+    assert_frame_equal(table(frame, HITS, mapping), found.head(2), check_column_order=False)
+
+
+def test_constant_is_of_the_kind_of_its_column() -> None:
+    """value: gives text to ids and numbers to numbers; what a column cannot hold is a usage error."""
+    found = table(hits(), HITS, ["hits.run_id=value:bm25", "hits.n_tokens=value:256", "hits.in_context=value:true"])
+    assert found.select("run_id", "n_tokens", "in_context").unique().rows() == [("bm25", 256, True)]
+    with pytest.raises(dr.UsageError, match=r"hits\.n_tokens cannot be 'many'"):
+        table(hits(), HITS, "hits.n_tokens=value:many")
+
+
+def test_composite_ids(tmp_path: Path) -> None:
+    """Named groups of a pattern become columns; sums of groups give spans in the document; a miss is a fault."""
+    path = tmp_path / "labels.tsv"
+    path.write_text("query-id\tcorpus-id\tscore\nq1\tdoc_7_100-300-20-50\t1\nq1\tdoc_7_400-500-0-100\t1\n")
+    (tmp_path / "map.toml").write_text(
+        '[evidence]\nquery_id = "query-id"\nevidence_id = "corpus-id"\nstart = "sum:base,from"\nend = "sum:base,to"\n'
+        '[[evidence.split]]\ncolumn = "corpus-id"\n'
+        "pattern = '(?P<doc_id>.+)_(?P<base>\\d+)-\\d+-(?P<from>\\d+)-(?P<to>\\d+)'\n"
+    )
+
+    found = table(path, EVIDENCE, tmp_path / "map.toml")
+
+    assert found.select("doc_id", "start", "end").rows() == [("doc_7", 120, 150), ("doc_7", 400, 500)]
+    labels = table(path, QRELS, r"qrels=corpus-id~(?P<doc_id>.+)_[-\d]+")
+    assert labels.rows() == [("q1", "doc_7", 1)] * 2
+    with pytest.raises(dr.DataError, match=r"qrels: 2 rows with an id .* in 1 query \(q1\), first in .*tsv, line 2"):
+        dr.score(hits(), path, MEASURE, map=r"qrels=corpus-id~(?P<doc_id>[a-z]+)-\d+")
+
+
+def test_whole_numbers_in_floats_and_text() -> None:
+    """whole: reads 1.0 and "2"; a fraction is told with its query, or set aside."""
+    labels = qrels(relevance=[1.0, 2.0])
+    assert dr.score(hits(), labels, MEASURE, map="qrels.relevance=whole:relevance").summary()["mean"].to_list() == [1.0]
+    assert table(qrels(relevance=["1", "2.0"]), QRELS, "qrels.relevance=whole:relevance")["relevance"].to_list() == [
+        1,
+        2,
+    ]
+    broken = qrels(relevance=[1.0, 1.5])
+    with pytest.raises(dr.DataError, match=r"qrels\.relevance: 1 row with a value that is not a whole number .*\(q2\)"):
+        dr.score(hits(), broken, MEASURE, map="qrels.relevance=whole:relevance")
+
+
+def test_integers_as_text() -> None:
+    """text: lets integer ids meet String ids; floats are refused, since they would not be what they show."""
+    numbers = hits(query_id=[1, 1, 2])
+    labels = qrels(query_id=["1", "2"])
+    scores = dr.score(numbers, labels, MEASURE, map="hits.query_id=text:query_id")
+    assert scores.per_query["query_id"].to_list() == ["1", "2"]
+    with pytest.raises(dr.DataError, match=r"hits\.query_id is mapped to a column as text, which is Float64"):
+        dr.score(hits(query_id=[1.0, 1.0, 2.0]), labels, MEASURE, map="hits.query_id=text:query_id")
+
+
+@pytest.mark.parametrize(
+    ("columns", "offer"),
+    [
+        ({"Query_ID": "query_id"}, "--map hits.query_id=Query_ID"),
+        ({"qid": "query_id"}, "--map hits.query_id=qid"),
+        ({"query-id": "query_id"}, "--map hits.query_id=query-id"),
+        ({"docno": "doc_id"}, "--map hits.doc_id=docno"),
+        ({"documentId": "doc_id"}, "--map hits.doc_id=documentId"),
+        ({"position": "rank"}, "--map hits.rank=position"),
+        ({"qid": "query_id", "source": "doc_id"}, "--map hits.query_id=qid --map hits.doc_id=source"),
+    ],
+)
+def test_near_name_is_offered(columns: dict[str, str], offer: str) -> None:
+    """A missing column is told with the mapping to the one that is likely meant, ready to be pasted."""
+    log = hits().rename({ours: theirs for theirs, ours in columns.items()})
+    with pytest.raises(dr.DataError) as caught:
+        dr.score(log, qrels(), MEASURE)
+    assert offer in str(caught.value)
+    pairs = [word for word in offer.split() if word != "--map"]
+    assert_frame_equal(
+        dr.score(log, qrels(), MEASURE, map=pairs).per_query, dr.score(hits(), qrels(), MEASURE).per_query
+    )
+
+
+def test_slices_stay() -> None:
+    """Queries may have any further column, and one of another name becomes a slice."""
+    found = table(
+        pl.DataFrame({"qid": ["a"], "lang": ["de"], "n": [3]}),
+        QUERIES,
+        {"queries.query_id": "qid", "queries.size": "n"},
+    )
+    assert found.to_dicts() == [{"query_id": "a", "size": 3, "lang": "de"}]
+
+
+def test_toml_is_read_back(tmp_path: Path) -> None:
+    """What is printed is what was meant, with every kind of source, odd names, and quotes in patterns."""
+    maps = parse_mapping(
+        [
+            "hits.doc_id=meta.source",
+            'hits.run_id=value:bm25: the "best"',
+            "hits.n_tokens=whole:n",
+            "queries.größe=text:q'id",
+            "evidence.start=sum:a,b",
+            r"evidence=corpus-id~(?P<doc_id>[^'\"]+)-(?P<a>\d+)-(?P<b>\d+)",
+            "qrels.doc_id=column:value:x",
+        ],
+        ["hits=trec:query_id,_,doc_id", "qrels=csv"],
+    )
+    path = tmp_path / "map.toml"
+    path.write_text(to_toml(maps), encoding="utf-8")
+    assert parse_mapping(path) == maps
+    assert maps["qrels"].source("doc_id").names == ("value:x",)
