@@ -19,7 +19,7 @@ from docrecall.report.structured import SCHEMA_VERSION, as_document
 from docrecall.scores import ROWS_SCHEMA, Scores
 from docrecall.show import printable
 from docrecall.sources.files import FileRef
-from docrecall.staging import MANIFEST, StagedFolder, as_json, fingerprint, named
+from docrecall.staging import MANIFEST, StagedFolder, as_json, digest, fingerprint, named
 from docrecall.version import __version__
 
 PER_QUERY = "per_query.parquet"
