@@ -19,6 +19,7 @@ from topic_experiment import BuildError, Tables, find_quote, load_pages, occurre
 
 HERE = Path(__file__).resolve().parent
 QUESTIONS = HERE / "topics" / "questions.toml"
+TREC_RUN = ("query_id", "doc_id", "rank", "score", "run_id")
 LIBRARIES = {"bm25s": "0.3.16", "numpy": "2.4.6", "polars": "2.1.0"}
 
 
@@ -51,14 +52,29 @@ def other_libraries() -> list[str]:
     return lines
 
 
+def trec_files(tables: Tables) -> dict[str, str]:
+    """Return the run of the coarsest chunks as a TREC run of documents, the best chunk of each, and its qrels."""
+    hits, qrels = tables["topics/hits/bm25-w256.parquet"], tables["topics/qrels.parquet"]
+    best = hits.sort("query_id", "rank").unique(["query_id", "doc_id"], keep="first", maintain_order=True)
+    ranked = best.with_columns(pl.int_range(1, pl.len() + 1).over("query_id").alias("rank")).filter(
+        pl.col("rank") <= 10
+    )
+    run = [f"{q} Q0 {d} {r} {s:.6f} {t}\n" for q, d, r, s, t in ranked.select(*TREC_RUN).iter_rows()]
+    labels = [f"{q} 0 {d} {g}\n" for q, d, g in qrels.select("query_id", "doc_id", "relevance").iter_rows()]
+    return {"trec/bm25-w256.run": "".join(run), "trec/topics.qrels": "".join(labels)}
+
+
 def build(out: Path) -> list[str]:
     """Write every table below a folder and return the paths relative to it."""
     tables = case_tables() | topic_tables(QUESTIONS)
+    texts = trec_files(tables)
+    for name in [*tables, *texts]:
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
-        path = out / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        table.write_parquet(path, compression="zstd", compression_level=9, statistics=True)
-    return list(tables)
+        table.write_parquet(out / name, compression="zstd", compression_level=9, statistics=True)
+    for name, text in texts.items():
+        (out / name).write_text(text, encoding="utf-8")
+    return [*tables, *texts]
 
 
 def check() -> list[str]:
@@ -72,7 +88,8 @@ def check() -> list[str]:
                 problems.append(f"{name} is missing")
             elif committed.read_bytes() != (Path(folder) / name).read_bytes():
                 problems.append(f"{name} differs from what the script builds")
-    stale = {path.relative_to(HERE).as_posix() for path in HERE.rglob("*.parquet")} - set(names)
+    data = [path for path in HERE.rglob("*") if path.suffix in (".parquet", ".run", ".qrels")]
+    stale = {path.relative_to(HERE).as_posix() for path in data} - set(names)
     return problems + [f"{name} is not built by the script" for name in sorted(stale)]
 
 
