@@ -52,6 +52,7 @@ diff: $(VENV)/.tests ## Compare with the definition on 10,000 generated logs
 
 bench: $(VENV)/.bench ## Measure speed and memory against a bare scan and other evaluators (BENCH="--full" adds 100 M rows)
 	$(BIN)/python benchmarks/run.py $(BENCH)
+	$(BIN)/python benchmarks/text.py
 	$(BIN)/python benchmarks/start_up.py
 
 data: $(VENV)/.data ## Rebuild data/ (needs the Python version that data/README.md names)

@@ -98,7 +98,7 @@ KINDS: Mapping[str, Kind] = {
     "other_run": Kind(
         "error",
         "hits of another run than the one that the caller named for this table",
-        "Name the table as its run_id column does, or leave the name away.",
+        "Name the table as its run_id column does, leave the name away, or map it: hits.run_id=value:NAME.",
     ),
     # tables that do not fit together
     "no_shared_queries": Kind("error", "queries with hits, none of which has a label", "No query id is in common."),

@@ -30,7 +30,7 @@ class Scores:
     rejected: LazyFrame of table, column, reason, file and the known columns of the rows that `on_bad_rows="reject"`
       set aside; without rows when there are none.
     options: the policies, with a digest.
-    inputs: table, run, file, rows, size and mtime_ns of everything that was read.
+    inputs: table, run, file, format, mapping, rows, bytes and mtime_ns of everything that was read.
     """
 
     measures: tuple[str, ...]

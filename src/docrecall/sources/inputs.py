@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from docrecall.sources.mapping import to_toml
 from docrecall.sources.table import Table
 
 
@@ -30,9 +31,17 @@ class Inputs(NamedTuple):
                 part.check_unchanged()
 
     def fingerprints(self) -> list[dict[str, Any]]:
-        """What was read: table, run, file, rows, and the size and time of the file."""
+        """What was read: table, run, file, format, mapping (TOML, or null), rows, and the size and time of the file."""
         return [
-            {"table": table.spec.name, "run": table.run, "file": part.file, "rows": part.n_rows, **part.fingerprint}
+            {
+                "table": table.spec.name,
+                "run": table.run,
+                "file": part.file,
+                "format": part.format,
+                "mapping": None if part.tmap.is_plain else to_toml({table.spec.name: part.tmap}),
+                "rows": part.n_rows,
+                **part.fingerprint,
+            }
             for table in self.all()
             for part in table.parts
         ]
