@@ -159,3 +159,20 @@ def test_toml_is_read_back(tmp_path: Path) -> None:
     path.write_text(to_toml(maps), encoding="utf-8")
     assert parse_mapping(path) == maps
     assert maps["qrels"].source("doc_id").names == ("value:x",)
+
+
+def test_lists_inside_objects() -> None:
+    """A way through an object, a list in it and objects in that is found in frames as it is in JSON lines."""
+    answer = {"id": "r1", "hits": [{"meta": {"source": "x"}, "s": 2.0}, {"meta": {"source": "a"}, "s": 1.0}]}
+    frame = pl.DataFrame({"request": [{"q": "q1"}], "response": [answer]})
+    mapping = {
+        "hits.query_id": "request.q",
+        "hits.doc_id": "response.hits.meta.source",
+        "hits.score": "response.hits.s",
+    }
+    expected = [("q1", 1, "x", 2.0), ("q1", 2, "a", 1.0)]
+    assert table(frame, HITS, mapping).select("query_id", "rank", "doc_id", "score").rows() == expected
+    arrays = pl.DataFrame(
+        {"query_id": ["q1"], "doc_id": [["x", "a"]]}, schema_overrides={"doc_id": pl.Array(pl.String, 2)}
+    )
+    assert table(arrays, HITS).select("query_id", "rank", "doc_id").rows() == [row[:3] for row in expected]

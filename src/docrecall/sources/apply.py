@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import polars as pl
 
-from docrecall.errors import DataError, UsageError
+from docrecall.errors import DataError, UsageError, nearest
 from docrecall.show import printable
 from docrecall.sources.mapping import Source, TableMap
 from docrecall.sources.table import FAULT, LINE, column_fault, fault_bit
@@ -45,9 +45,10 @@ def apply(raw: pl.DataFrame, spec: TableSpec, tmap: TableMap, *, text: bool, mar
     """
     if FAULT not in raw.columns:
         raw = raw.with_columns(pl.lit(0, pl.Int64).alias(FAULT))
-    raw, groups = _split(raw, tmap)
+    raw, groups = _split(raw, spec, tmap)
     found = _find(raw, spec, tmap, groups, text=text)
     rows = raw.select(FAULT, *([LINE] if LINE in raw.columns else []), *found.values.values())
+    rows = rows.with_columns(pl.col(c).arr.to_list() for c, t in rows.schema.items() if isinstance(t, pl.Array))
     lists = [c for c in found.values if isinstance(rows.schema[c], pl.List)]
     asked = None
     if lists:
@@ -66,16 +67,20 @@ def wanted(schema: Mapping[str, pl.DataType], spec: TableSpec, tmap: TableMap) -
     """The columns of a table as expressions over the caller's, for mappings that need no look at rows."""
     out: dict[str, pl.Expr] = {}
     for column, source in resolve(schema, spec, tmap).items():
-        expr = source_expr(source, schema, f"{spec.name}.{column}")
-        if source.how == "text":
-            expr = _as_text(expr, schema, f"{spec.name}.{column}")
-        if source.how == "value":
-            value, bad = _read(pl.Series([source.names[0]]), spec.columns.get(column, "text"), marked=False)
-            if bad is not None and bad.any():
-                raise UsageError(f"{spec.name}.{column} cannot be {source.names[0]!r}.")
-            expr = pl.lit(value[0], value.dtype)
-        out[column] = expr.alias(column)
+        out[column] = _plain(source, schema, spec, column)
     return out
+
+
+def _plain(source: Source, schema: Mapping[str, pl.DataType], spec: TableSpec, column: str) -> pl.Expr:
+    """The values of a column that need no look at rows: a column, whole numbers as text, or a constant of its kind."""
+    where = f"{spec.name}.{column}"
+    if source.how == "value":
+        value, bad = _read(pl.Series([source.names[0]]), spec.columns.get(column, "text"), marked=False)
+        if bad is not None and bad.any():
+            raise UsageError(f"{where} cannot be {printable(source.names[0])!r}.")
+        return pl.lit(value[0], value.dtype).alias(column)
+    expr = source_expr(source.names[0], schema, where)
+    return (_as_text(expr, schema, where) if source.how == "text" else expr).alias(column)
 
 
 def resolve(schema: Mapping[str, pl.DataType], spec: TableSpec, tmap: TableMap) -> dict[str, Source]:
@@ -90,60 +95,48 @@ def resolve(schema: Mapping[str, pl.DataType], spec: TableSpec, tmap: TableMap) 
     return out
 
 
-def source_expr(source: Source, names: Mapping[str, pl.DataType], where: str) -> pl.Expr:
-    """The values of a source that is a column, a field inside a column, or a constant. DataError when it is absent."""
-    if source.how == "value":
-        return pl.lit(source.names[0], pl.String)
-    found = _path(source.names[0], names)
+def source_expr(name: str, names: Mapping[str, pl.DataType], where: str) -> pl.Expr:
+    """The values of a column, or of a field inside one. DataError when it is absent."""
+    found = _path(name, names)
     if found is None:
-        raise DataError(missing_source(where, source.names[0], list(names)))
+        raise DataError(missing_source(where, name, list(names)))
     return found
 
 
 def missing_source(where: str, name: str, names: list[str]) -> str:
     """The message for a mapping that names what is not there."""
-    have = ", ".join(printable(n) for n in names if not n.startswith("__")) or "none"
-    return f"{where} is mapped to {printable(name)!r}, which is not there. The columns: {have}."
+    theirs = [n for n in names if not n.startswith("__")]
+    have = ", ".join(printable(n) for n in theirs[:40]) or "none"
+    return f"{where} is mapped to {printable(name)!r}, which is not there.{nearest(name, theirs)} The columns: {have}."
 
 
-def _path(name: str, schema: Mapping[str, pl.DataType]) -> pl.Expr | None:
+def _path(name: str, fields: Mapping[str, pl.DataType], get: Callable[[str], pl.Expr] = pl.col) -> pl.Expr | None:
     """A column by its name, or by the way through structs and lists of structs (`meta.source`)."""
-    if name in schema:
-        return pl.col(name)
-    for cut in (i for i, c in enumerate(name) if c == "."):
-        head, rest = name[:cut], name[cut + 1 :]
-        dtype = schema.get(head)
-        inside = dtype.inner if isinstance(dtype, pl.List | pl.Array) else dtype
-        if isinstance(inside, pl.Struct):
-            step = _path(rest, _fields(inside))
-            if step is None:
-                continue
-            if inside is dtype:
-                return _within(pl.col(head), rest, _fields(inside))
-            column = pl.col(head).arr.to_list() if isinstance(dtype, pl.Array) else pl.col(head)
-            return column.list.eval(_within(pl.element(), rest, _fields(inside)))
+    if name in fields:
+        return get(name)
+    for cut in (i for i, c in enumerate(name) if c == "." and name[:i] in fields):
+        found = _step(get(name[:cut]), fields[name[:cut]], name[cut + 1 :])
+        if found is not None:
+            return found
     return None
 
 
-def _fields(struct: pl.Struct) -> dict[str, pl.DataType]:
-    return {field.name: field.dtype for field in struct.fields}  # type: ignore[misc]
+def _step(inside: pl.Expr, dtype: pl.DataType, name: str) -> pl.Expr | None:
+    if isinstance(dtype, pl.Array):
+        return _step(inside.arr.to_list(), pl.List(dtype.inner), name)
+    if isinstance(dtype, pl.List):
+        element = _step(pl.element(), dtype.inner, name)  # type: ignore[arg-type]
+        return None if element is None else inside.list.eval(element)
+    if isinstance(dtype, pl.Struct):
+        return _path(name, {f.name: f.dtype for f in dtype.fields}, inside.struct.field)  # type: ignore[misc]
+    return None
 
 
-def _within(struct: pl.Expr, name: str, schema: Mapping[str, pl.DataType]) -> pl.Expr:
-    if name in schema:
-        return struct.struct.field(name)
-    for cut in (i for i, c in enumerate(name) if c == "."):
-        head = schema.get(name[:cut])
-        if isinstance(head, pl.Struct) and _path(name[cut + 1 :], _fields(head)) is not None:
-            return _within(struct.struct.field(name[:cut]), name[cut + 1 :], _fields(head))
-    raise UsageError(f"{printable(name)!r} leads through lists inside lists, which is not read.")
-
-
-def _split(raw: pl.DataFrame, tmap: TableMap) -> tuple[pl.DataFrame, list[str]]:
+def _split(raw: pl.DataFrame, spec: TableSpec, tmap: TableMap) -> tuple[pl.DataFrame, list[str]]:
     """Add the groups of each pattern as columns; rows that it does not match have the fault `no_match`."""
     groups: list[str] = []
     for split in tmap.splits:
-        source = source_expr(Source("column", (split.column,)), raw.schema, "a pattern")
+        source = source_expr(split.column, raw.schema, f"a pattern of {spec.name}")
         column = raw.select(source.alias("s"))["s"]
         if column.dtype.is_integer() or isinstance(column.dtype, pl.Categorical | pl.Enum | pl.Null):
             column = column.cast(pl.String)
@@ -164,13 +157,11 @@ def _split(raw: pl.DataFrame, tmap: TableMap) -> tuple[pl.DataFrame, list[str]]:
 def _find(raw: pl.DataFrame, spec: TableSpec, tmap: TableMap, groups: list[str], *, text: bool) -> _Columns:
     found = _Columns()
     for column, source in resolve(raw.schema, spec, tmap).items():
-        where = f"{spec.name}.{column}"
         if source.how in ("whole", "sum"):
             found.values[column] = _numbers(raw, spec, column, source)
             continue
-        expr = source_expr(source, raw.schema, where)
-        found.values[column] = (_as_text(expr, raw.schema, where) if source.how == "text" else expr).alias(column)
-        if text or source.how == "value" or source.names[0] in groups:
+        found.values[column] = _plain(source, raw.schema, spec, column)
+        if source.how != "value" and (text or source.names[0] in groups):
             found.texts.add(column)
     return found
 
@@ -185,7 +176,7 @@ def _as_text(expr: pl.Expr, schema: Mapping[str, pl.DataType], where: str) -> pl
 
 def _numbers(raw: pl.DataFrame, spec: TableSpec, column: str, source: Source) -> pl.Expr:
     """Whole numbers from text or floats, added up; rows in which one is none have the fault of the column."""
-    terms = [source_expr(Source("column", (name,)), raw.schema, f"{spec.name}.{column}") for name in source.names]
+    terms = [source_expr(name, raw.schema, f"{spec.name}.{column}") for name in source.names]
     parts = [whole_number(raw.select(term.alias("w"))["w"]) for term in terms]
     for wrong in (bad for _, bad in parts if bad is not None and column in spec.columns):
         bit = column_fault(spec, column)[1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import count
@@ -14,7 +13,7 @@ from docrecall.errors import DataError, InputError, UsageError
 from docrecall.parallel import in_order
 from docrecall.show import printable
 from docrecall.sources import beir, delimited, jsonl, trec
-from docrecall.sources.apply import Applied, apply
+from docrecall.sources.apply import Applied, apply, missing_source
 from docrecall.sources.files import FileRef
 from docrecall.sources.formats import IGNORED
 from docrecall.sources.lines import BLOCK_BYTES, Block, blocks, first_lines
@@ -205,11 +204,7 @@ def _jsonl(file: FileRef, spec: TableSpec, tmap: TableMap) -> _Layout:
 def _refuse_missing(spec: TableSpec, tmap: TableMap, name: str, names: list[str], file: FileRef) -> None:
     groups = {group for split in tmap.splits for group in split.groups}
     if name not in groups:
-        have = ", ".join(printable(n) for n in names[:40]) or "none"
-        raise DataError(
-            f"{spec.name}: the mapping names {printable(name)!r}, and no object in the first lines of "
-            f"{printable(os.fspath(file.path))} has it. They have: {have}."
-        )
+        raise DataError(f"{printable(file.path)}: {missing_source(f'a column of {spec.name}', name, names)}")
 
 
 _LAYOUTS: dict[str, Callable[[FileRef, TableSpec, TableMap], _Layout]] = {
