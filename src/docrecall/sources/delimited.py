@@ -21,7 +21,7 @@ def header(data: bytes, separator: str) -> list[str]:
     if separator == "\t":
         return text.split("\n", 1)[0].removesuffix("\r").split("\t")
     try:
-        return next(csv.reader(text.splitlines(keepends=True), strict=True), [])
+        return next(csv.reader((line + "\n" for line in text.split("\n")), strict=True), [])
     except csv.Error:
         return []
 
@@ -66,7 +66,7 @@ def _records(block: Block, fields: Sequence[str], *, skip_header: bool) -> pl.Da
     faults: list[int] = []
     columns: list[list[str | None]] = [[] for _ in fields]
     for begin, end, values in _read(lines):
-        if values == [] or (begin == 0 and skip_header):
+        if values == [] or (begin == 0 and skip_header and values is not None):
             continue
         fault = 0 if values and len(values) == len(fields) else fault_bit("line_fields" if values else "line_broken")
         if broken and any(block.first + i in broken for i in range(begin, end)):

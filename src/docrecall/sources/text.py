@@ -29,11 +29,15 @@ Parse = Callable[[Block], pl.DataFrame]
 
 
 class _Layout(NamedTuple):
-    """names: the columns of the file, for messages. parse: a block -> raw columns. goes_on: see `blocks`."""
+    """names: the columns of the file, for messages. parse: a block -> raw columns. goes_on: see `blocks`.
+
+    doubtful: columns that were not seen in the first lines; without any value, they are not there.
+    """
 
     names: list[str]
     parse: Parse
     goes_on: Callable[[bytes], bool] | None = None
+    doubtful: frozenset[str] = frozenset()
 
 
 def text_part(file: FileRef, spec: TableSpec, tmap: TableMap) -> Part:
@@ -63,7 +67,7 @@ def text_part(file: FileRef, spec: TableSpec, tmap: TableMap) -> Part:
         return applied
 
     numbered = zip(count(), blocks(file, BLOCK_BYTES, found.goes_on))
-    return _gathered(spool, in_order(work, numbered), file=file, names=names, tmap=tmap)
+    return _gathered(spool, in_order(work, numbered), file=file, names=names, tmap=tmap, doubtful=found.doubtful)
 
 
 def frame_part(
@@ -80,7 +84,7 @@ def frame_part(
 
     def read() -> Iterator[Applied]:
         for number, start in enumerate(range(0, max(n_rows, 1), _ROWS_AT_A_TIME)):
-            raw = scan.slice(start, _ROWS_AT_A_TIME).collect()
+            raw = scan.slice(start, _ROWS_AT_A_TIME).collect().drop(LINE, FAULT, strict=False)
             rows = pl.int_range(start + 1, start + 1 + raw.height, dtype=pl.Int64, eager=True).alias(LINE)
             applied = apply(raw.with_columns(rows), spec, tmap, text=False)
             spool.add(number, applied.rows)
@@ -90,9 +94,15 @@ def frame_part(
 
 
 def _gathered(
-    spool: Spool, pieces: Iterator[Applied], *, file: FileRef | None, names: Sequence[str], tmap: TableMap
+    spool: Spool,
+    pieces: Iterator[Applied],
+    *,
+    file: FileRef | None,
+    names: Sequence[str],
+    tmap: TableMap,
+    doubtful: frozenset[str] = frozenset(),
 ) -> Part:
-    """Make a part of what was read. file: None for a frame."""
+    """Make a part of what was read. file: None for a frame. doubtful: as in a layout."""
     layout = file.layout if file else "frame"
     asked, faulty = [], False
     for piece in pieces:
@@ -100,14 +110,8 @@ def _gathered(
         faulty = faulty or bool((piece.rows[FAULT] != 0).any())
         if piece.asked is not None:
             asked.append(piece.asked)
-    absent = spool.n_rows > 0
-    schema = {
-        c: t
-        for c, t in spool.schema.items()
-        # Objects need not all have the same names; what none of them has is no column.
-        if c not in (FAULT, LINE)
-        and not (layout == "jsonl" and absent and spool.nulls[c] == spool.n_rows and c not in names)
-    }
+    empty = {c for c in doubtful if spool.nulls.get(c) == spool.n_rows > 0}
+    schema = {c: t for c, t in spool.schema.items() if c not in (FAULT, LINE, *empty)}
     where = "row" if layout in ("parquet", "frame") else "line"
 
     def places(rows: pl.Series) -> pl.Series:
@@ -174,8 +178,9 @@ def _delimited(separator: str, file: FileRef, spec: TableSpec, tmap: TableMap) -
     if twice:
         raise DataError(f"{name}, line 1: the header names {printable(twice[0])!r} more than once.")
     names = [f for f in fields if f != IGNORED]
-    # Columns that nobody reads may share a name, or have none.
-    columns = [f if f in needed else f"__unread{i}" for i, f in enumerate(fields)]
+    # Columns that nobody reads may share a name, have none, or have one of those that are hidden here.
+    plain = [fields.count(f) == 1 and f not in ("", IGNORED) and not f.startswith("__") for f in fields]
+    columns = [f if f in needed or plain[i] else f"__unread{i}" for i, f in enumerate(fields)]
 
     def parse(block: Block) -> pl.DataFrame:
         return delimited.parse(block, columns, separator, skip_header=not declared and block.first == 1)
@@ -198,7 +203,8 @@ def _jsonl(file: FileRef, spec: TableSpec, tmap: TableMap) -> _Layout:
     lists = jsonl.list_names(data, wanted)
     if lists and "rank" not in names:  # positions in the lists are the ranks
         wanted = [name for name in wanted if name != "rank"]
-    return _Layout(list(names), partial(jsonl.parse, wanted=wanted, lists=lists))
+    doubtful = frozenset(name for name in wanted if name not in names)
+    return _Layout(list(names), partial(jsonl.parse, wanted=wanted, lists=lists), doubtful=doubtful)
 
 
 def _refuse_missing(spec: TableSpec, tmap: TableMap, name: str, names: list[str], file: FileRef) -> None:

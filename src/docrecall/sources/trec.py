@@ -15,15 +15,15 @@ RUN = ("query_id", IGNORED, "doc_id", "rank", "score", "run_id")
 QRELS = ("query_id", IGNORED, "doc_id", "relevance")
 
 # The white space of the C locale: a no-break space, for one, is a letter of an id.
-_SPACE, _TOKEN = r"[ \t\x0b\x0c\r]", r"([^ \t\x0b\x0c\r]+)"
+_SPACE, _TOKEN = r"[ \t\x0b\x0c]", r"([^ \t\x0b\x0c\r]+)"
 
 
 def parse(block: Block, fields: Sequence[str], *, more: bool) -> pl.DataFrame:
     """Read a block: LINE, one String column per field, FAULT.
 
-    Blank lines and lines that begin with # are left out. A line with another number of fields than expected has the
-    fault `line_fields`, and of its fields only the query; `more`: whether fields may follow the last, as the
-    reference tool allows in runs; they are not read.
+    Blank lines and lines that begin with # are left out. A line with another number of fields than expected, or with a
+    carriage return inside, has the fault `line_fields`, and of its fields only the query. more: whether fields may
+    follow the last, as the reference tool allows in runs; they are not read.
     """
     rows = _parse_regular(block, fields)
     return _parse_any(block, fields, more=more) if rows is None else rows
@@ -60,7 +60,7 @@ def _parse_any(block: Block, fields: Sequence[str], *, more: bool) -> pl.DataFra
     lines = text_lines(block).lazy()
     if FAULT not in lines.collect_schema():
         lines = lines.with_columns(pl.lit(0, pl.Int64).alias(FAULT))
-    end = rf"(?:{_SPACE}.*)?" if more else rf"{_SPACE}*"
+    end = rf"(?:{_SPACE}[^\r]*)?" if more else rf"{_SPACE}*"
     pattern = rf"^{_SPACE}*{rf'{_SPACE}+'.join([_TOKEN] * len(fields))}{end}$"
     rows = (
         lines.filter(~pl.col(TEXT).str.starts_with("#"))
