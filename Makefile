@@ -4,10 +4,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-GROUPS := build tests lint bench data lock
+GROUPS := build tests lint bench data fuzz lock
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-system check lint types format diff bench data data-check docs wheel lock clean
+.PHONY: help setup demo test test-system check lint types format diff fuzz bench data data-check docs wheel lock clean
 
 help: ## List the chores
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ format: $(VENV)/.lint ## Format the code
 
 diff: $(VENV)/.tests ## Compare with the definition on 10,000 generated logs
 	$(BIN)/python -m tests.agreement.diff
+
+fuzz: $(VENV)/.fuzz ## Random bytes against every reader of text, for a minute (FUZZ=seconds)
+	$(BIN)/python tests/fuzz/readers.py $(or $(FUZZ),60)
 
 bench: $(VENV)/.bench ## Measure speed and memory against a bare scan and other evaluators (BENCH="--full" adds 100 M rows)
 	$(BIN)/python benchmarks/run.py $(BENCH)
