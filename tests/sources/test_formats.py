@@ -232,3 +232,27 @@ def test_partition_folders_of_text(tmp_path: Path) -> None:
         ("bm25", 0.5),
         ("dense", 0.0),
     ]
+
+
+def test_log_of_empty_lists(tmp_path: Path) -> None:
+    """A log in which no query found anything has units and no rows, in every form."""
+    (tmp_path / "h.jsonl").write_text('{"query_id": "q1", "doc_id": []}\n')
+    frame = pl.DataFrame({"query_id": ["q1"], "doc_id": [[]]}, schema_overrides={"doc_id": pl.List(pl.String)})
+    for log in (tmp_path / "h.jsonl", frame):
+        assert dr.score(log, qrels(), MEASURE, universe="hits").per_query.rows() == [("run", "q1", "scored", 0, 0.0)]
+
+
+def test_gzip_of_several_members(tmp_path: Path) -> None:
+    """Packed files that were put together are one file."""
+    parts = (b"query_id,rank,doc_id\nq1,1,a\n", b"q2,1,b\n")
+    (tmp_path / "h.csv.gz").write_bytes(b"".join(gzip.compress(part) for part in parts))
+    assert dr.score(tmp_path / "h.csv.gz", qrels(), MEASURE).summary()["mean"].to_list() == [1.0]
+
+
+def test_arguments_that_are_no_mapping() -> None:
+    """Values of other types are usage errors, and a dict of columns is told from a dict of runs."""
+    for arguments in ({"map": 3}, {"read": 3}):
+        with pytest.raises(dr.UsageError, match="expected"):
+            dr.score(hits(), qrels(), MEASURE, **arguments)
+    with pytest.raises(dr.InputTypeError, match="a dict is run name -> table"):
+        dr.score({"query_id": ["q1"], "rank": [1], "doc_id": ["a"]}, qrels(), MEASURE)

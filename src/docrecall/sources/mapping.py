@@ -151,6 +151,8 @@ def _reads(read: Any) -> Iterable[tuple[str | None, str]]:
         read = [f"{table}={how}" for table, how in read.items()]
     if isinstance(read, str):
         read = [read]
+    if not isinstance(read, Sequence):
+        raise UsageError(f"read is a {type(read).__name__}; expected FORMAT, TABLE=FORMAT, a list of these or a dict.")
     for entry in map(str, read):
         table, equals, how = entry.rpartition("=")
         if equals and table not in TABLES:

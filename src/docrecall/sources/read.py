@@ -53,6 +53,10 @@ def read_logs(source: Any, spec: TableSpec, tmap: TableMap = _AS_IT_IS) -> list[
         return [read_table(source, spec, tmap=tmap)]
     if not source:
         raise InputTypeError(f"{spec.name} is an empty dict; expected run name -> {_KINDS}.")
+    if "query_id" in source:
+        raise InputTypeError(
+            f"{spec.name} is a dict with the key query_id; a dict is run name -> table. Make a frame of columns first."
+        )
     for name in source:
         if not isinstance(name, str) or not name:
             raise InputTypeError(f"{spec.name}: run names are text that is not empty, and one is {name!r}.")

@@ -110,7 +110,7 @@ def _gathered(
         faulty = faulty or bool((piece.rows[FAULT] != 0).any())
         if piece.asked is not None:
             asked.append(piece.asked)
-    empty = {c for c in doubtful if spool.nulls.get(c) == spool.n_rows > 0}
+    empty = {c for c in doubtful if spool.nulls.get(c, 0) == spool.n_rows}
     schema = {c: t for c, t in spool.schema.items() if c not in (FAULT, LINE, *empty)}
     where = "row" if layout in ("parquet", "frame") else "line"
 
