@@ -135,7 +135,7 @@ def _gathered(
         places=places,
         faulty=faulty,
         format=layout,
-        asked=pl.concat(asked) if asked else None,
+        asked=pl.concat(asked).drop(*empty, strict=False) if asked else None,
         tmap=tmap,
     )
 
