@@ -98,7 +98,8 @@ KINDS: Mapping[str, Kind] = {
     "other_run": Kind(
         "error",
         "hits of another run than the one that the caller named for this table",
-        "Name the table as its run_id column does, leave the name away, or map it: hits.run_id=value:NAME.",
+        "Name the table as its run_id column does, leave the name away, or map it (hits.run_id=value:NAME). "
+        "The tag of a TREC run is left out by --read hits=trec:query_id,_,doc_id,rank,score,_.",
     ),
     # tables that do not fit together
     "no_shared_queries": Kind("error", "queries with hits, none of which has a label", "No query id is in common."),

@@ -7,11 +7,14 @@ import runpy
 import shlex
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from docrecall import errors
 from docrecall.cli import app, main
+from docrecall.convert import convert
 from docrecall.measures.registry import REGISTRY
+from docrecall.sources.mapping import parse_mapping
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -74,3 +77,19 @@ def test_examples_run(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each example runs and prints something."""
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out
+
+
+def test_mappings_of_the_docs_are_mappings(tmp_path: Path) -> None:
+    """Every TOML block of docs/formats.md is a mapping, and the first reads labels of its shape."""
+    blocks_ = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "formats.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks_) >= 4
+    for number, text in enumerate(blocks_):
+        (tmp_path / f"{number}.toml").write_text(text)
+        assert parse_mapping(tmp_path / f"{number}.toml")
+    labels = tmp_path / "cloud.tsv"
+    labels.write_text("query-id\tcorpus-id\tscore\nq1\tdoc_7-10-25\t1\nq1\tdoc_7-30-45\t1\nq2\tdoc_8-0-5\t1\n")
+    converted = convert(tmp_path / "out", qrels=labels, evidence=labels, map=tmp_path / "0.toml")
+    assert converted.rows["written"].to_list() == [3, 3]
+    assert pl.read_parquet(tmp_path / "out" / "qrels.parquet").select("query_id", "doc_id").n_unique() == 2
+    evidence = pl.read_parquet(tmp_path / "out" / "evidence.parquet")
+    assert evidence.select("doc_id", "start", "end").row(0) == ("doc_7", 10, 25)

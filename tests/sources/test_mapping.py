@@ -116,6 +116,7 @@ def test_integers_as_text() -> None:
         ({"docno": "doc_id"}, "--map hits.doc_id=docno"),
         ({"documentId": "doc_id"}, "--map hits.doc_id=documentId"),
         ({"position": "rank"}, "--map hits.rank=position"),
+        ({"payload.source": "doc_id"}, "--map hits.doc_id=payload.source"),
         ({"qid": "query_id", "source": "doc_id"}, "--map hits.query_id=qid --map hits.doc_id=source"),
     ],
 )

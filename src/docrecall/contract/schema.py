@@ -102,12 +102,14 @@ def _remedy(spec: TableSpec, missing: Sequence[str], part: Part) -> str:
 
 def like(column: str, names: Iterable[str]) -> str | None:
     """The name among some that most likely means a column: in other letters, by a usual word for it, or nearly."""
-    plain = {_plain(name): name for name in reversed(list(names))}
-    for word in (column, *_WORDS.get(column, ())):
-        if _plain(word) in plain:
-            return plain[_plain(word)]
-    close = get_close_matches(_plain(column), list(plain), n=1, cutoff=0.7)
-    return plain[close[0]] if close else None
+    whole = {_plain(name): name for name in reversed(list(names))}
+    ends = {_plain(name.rpartition(".")[2]): name for name in whole.values()}
+    for plain in (whole, ends):
+        for word in (column, *_WORDS.get(column, ())):
+            if _plain(word) in plain:
+                return plain[_plain(word)]
+    close = get_close_matches(_plain(column), list(whole), n=1, cutoff=0.7)
+    return whole[close[0]] if close else None
 
 
 def _plain(name: str) -> str:
@@ -116,7 +118,7 @@ def _plain(name: str) -> str:
 
 # What logs and labels elsewhere call these columns.
 _WORDS: Mapping[str, tuple[str, ...]] = {
-    "query_id": ("qid", "query", "topic", "topic_id", "question_id", "user_input", "query-id", "_id"),
+    "query_id": ("qid", "query", "topic", "topic_id", "question_id", "question", "user_input", "query-id", "_id"),
     "doc_id": (
         "docid", "doc_ids", "ids",
         "docno", "did", "pid", "document_id", "document", "doc", "source", "source_id", "file", "file_id",
