@@ -152,3 +152,29 @@ def test_command(trec: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"hits: 1 rows read = 1 written to {trec / 'p'}/hits.parquet + 0 rejected\n"
     assert main(argv) == 2
     assert "convert needs --out" in capsys.readouterr().err
+
+
+def test_slices_are_kept(tmp_path: Path) -> None:
+    """Queries and requests keep their other columns, for slicing; files that differ in them are refused."""
+    (tmp_path / "1.csv").write_text("query_id,lang,label_status\nq1,de,answerable\n")
+    convert(tmp_path / "p", queries=tmp_path / "1.csv")
+    assert pl.read_parquet(tmp_path / "p" / "queries.parquet").to_dicts() == [
+        {"query_id": "q1", "label_status": "answerable", "lang": "de"}
+    ]
+    (tmp_path / "2.csv").write_text("query_id,label_status\nq2,\n")
+    with pytest.raises(dr.DataError, match=r"other columns of queries differ .*2\.csv.*1\.csv"):
+        convert(tmp_path / "p", queries=[tmp_path / "1.csv", tmp_path / "2.csv"])
+
+
+def test_every_table_is_converted(tmp_path: Path) -> None:
+    """Documents, chunks and requests are read from text, checked and written with their types."""
+    (tmp_path / "d.csv").write_text('doc_id,title,alias_of\nd1,"a, b",\nd2,,d1\n')
+    (tmp_path / "c.jsonl").write_text('{"chunk_id": "c1", "doc_id": "d1", "chunk_start": 0, "chunk_end": 5.0}\n')
+    (tmp_path / "r.tsv").write_text("query_id\trequest_id\tanswered\tlang\nq1\tr1\tFalse\ten\n")
+    done = convert(
+        tmp_path / "p", documents=tmp_path / "d.csv", chunks=tmp_path / "c.jsonl", requests=tmp_path / "r.tsv"
+    )
+    assert done.rows.select("table", "written").rows() == [("documents", 2), ("chunks", 1), ("requests", 1)]
+    assert pl.read_parquet(tmp_path / "p" / "documents.parquet").rows() == [("d1", "a, b", None), ("d2", None, "d1")]
+    assert pl.read_parquet(tmp_path / "p" / "chunks.parquet").rows() == [("c1", "d1", 0, 5)]
+    assert pl.read_parquet(tmp_path / "p" / "requests.parquet").rows() == [("q1", "r1", False, "en")]

@@ -39,7 +39,15 @@ def settle_alone(table: Table, required: Sequence[str], options: Options) -> Tab
     used = {column: column in required for column in table.spec.columns}
     check_columns(table, used)
     ids = {c: _one_kind([table], c) for c, kind in table.spec.columns.items() if kind == "id"}
-    return _typed(table, used, ids, options)
+    slices = {c: t for c, t in table.parts[0].schema.items() if c not in table.spec.columns}
+    for part in table.parts:
+        if {c: t for c, t in part.schema.items() if c not in table.spec.columns} != slices:
+            raise DataError(
+                f"the other columns of {table.spec.name} differ between{_where(part)} and{_where(table.parts[0])}. "
+                "All files of a table must have the same columns."
+            )
+    typed = _typed(table, used, ids, options)
+    return replace(typed, columns=typed.columns | slices)
 
 
 def check_columns(table: Table, used: Mapping[str, bool]) -> None:

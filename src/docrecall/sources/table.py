@@ -149,7 +149,9 @@ class Table:
         return pl.concat(frames)
 
     def _conform(self, part: Part, column: str) -> pl.Expr:
-        return conform(column, part.schema[column], self.columns[column], self.spec.columns[column], nfc=self.normalize)
+        return conform(
+            column, part.schema[column], self.columns[column], self.spec.columns.get(column, "text"), nfc=self.normalize
+        )
 
 
 def conform(column: str, found: pl.DataType, wanted: pl.DataType, kind: Kind, *, nfc: bool = False) -> pl.Expr:
