@@ -256,3 +256,14 @@ def test_arguments_that_are_no_mapping() -> None:
             dr.score(hits(), qrels(), MEASURE, **arguments)
     with pytest.raises(dr.InputTypeError, match="a dict is run name -> table"):
         dr.score({"query_id": ["q1"], "rank": [1], "doc_id": ["a"]}, qrels(), MEASURE)
+
+
+@pytest.mark.parametrize("start", ["x\u0681", "x\x01", "x^", "\x1f"])
+def test_text_that_begins_like_packed_data(start: str, tmp_path: Path) -> None:
+    """Ids whose first bytes are those of zlib or gzip are ids: the engine would unpack such a block unasked."""
+    labels = pl.DataFrame({"query_id": [f"{start}1"], "doc_id": ["a"]})
+    (tmp_path / "h.run").write_text(f"{start}1 Q0 a 1 2.0 t\n", encoding="utf-8")
+    (tmp_path / "h2.run").write_text(f"{start}1  Q0 a 1 2.0 t\n", encoding="utf-8")
+    (tmp_path / "h.csv").write_text(f"{start}2,query_id,rank,doc_id\n0,{start}1,1,a\n", encoding="utf-8")
+    for name in ("h.run", "h2.run", "h.csv"):
+        assert dr.score(tmp_path / name, labels, MEASURE).summary()["mean"].to_list() == [1.0]

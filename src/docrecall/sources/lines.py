@@ -76,10 +76,21 @@ def first_lines(file: FileRef, n_bytes: int = 1 << 20) -> bytes:
     return b""
 
 
+def looks_packed(data: bytes) -> bool:
+    """Whether the engine would unpack a block: it does so unasked with anything that begins like gzip, zlib or zstd.
+
+    Text can begin so: an x and an Arabic letter are the first bytes of zlib.
+    """
+    return data.startswith((_GZIP, b"x\x01", b"x^", b"x\x9c", b"x\xda", b"\x28\xb5\x2f\xfd"))
+
+
 def text_lines(block: Block) -> pl.DataFrame:
     """The lines of a block: LINE, TEXT without its end (LF or CRLF), and FAULT where one is not UTF-8."""
     try:
-        frame = pl.read_lines(io.BytesIO(block.data), name=TEXT) if block.data else pl.DataFrame({TEXT: [""]})
+        if looks_packed(block.data):
+            frame = pl.read_lines(io.BytesIO(b"\n" + block.data), name=TEXT).slice(1)
+        else:
+            frame = pl.read_lines(io.BytesIO(block.data), name=TEXT) if block.data else pl.DataFrame({TEXT: [""]})
         return frame.select(pl.int_range(block.first, block.first + pl.len(), dtype=pl.Int64).alias(LINE), TEXT)
     except pl.exceptions.ComputeError:
         return _with_broken_lines(block)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from docrecall.sources.formats import IGNORED
-from docrecall.sources.lines import TEXT, Block, text_lines
+from docrecall.sources.lines import TEXT, Block, looks_packed, text_lines
 from docrecall.sources.table import FAULT, LINE, fault_bit
 
 # As the reference tool reads them; https://trec.nist.gov/trec_eval. The second field takes part in nothing.
@@ -37,7 +37,9 @@ def _parse_regular(block: Block, fields: Sequence[str]) -> pl.DataFrame | None:
     """
     data = block.data
     gap = b"\t" if b"\t" in data else b" "
-    if any(other in data for other in (b"\x0b", b"\x0c", b"\r", *([b" "] if gap == b"\t" else []))):
+    if looks_packed(data) or any(
+        other in data for other in (b"\x0b", b"\x0c", b"\r", *([b" "] if gap == b"\t" else []))
+    ):
         return None
     names = [str(n) for n in range(len(fields))]
     try:
