@@ -78,29 +78,39 @@ def convert(
     opened = {name: _open(name, source, maps, options) for name, source in tables.items() if source is not None}
     if to == "trec" and opened.keys() - {"hits", "qrels"}:
         raise UsageError("TREC files hold runs and qrels; write the other tables as Parquet.")
-    with StagedFolder(out, is_ours) as folder, named(folder.target):
+    with StagedFolder(out, is_ours) as folder:
         for name, parts in opened.items():
-            writer = ParquetFile(folder.files, parts[0]) if to == "parquet" else TrecFiles(folder.files, parts[0])
-            with writer:
+            n_bad = 0
+            with (
+                ParquetFile(folder.files, parts[0]) if to == "parquet" else TrecFiles(folder.files, parts[0]) as writer
+            ):
                 for rows, rejected, seen in _checked(parts, options, rows_at_a_time):
                     bad.append(rejected)
                     found += seen
+                    n_bad += rejected.height
                     if not any(findings.errors(f).height for f in found):
-                        writer.write(rows)
-            n_bad = sum(frame.height for frame in bad if frame.height and frame["table"][0] == name)
-            n_read = sum(part.n_rows for part in parts)
-            done.append((name, ", ".join(writer.names), n_read, writer.n_rows, n_bad))
-        rejected = _together(bad)
-        if rejected.height:
-            rejected.write_parquet(folder.files / _REJECTED)
-        merged = findings.merge(found)
+                        with named(folder.target):
+                            writer.write(rows)
+            found += _empty_lists(parts)
+            done.append((name, ", ".join(writer.names), sum(p.n_rows for p in parts), writer.n_rows, n_bad))
+        merged, rejected = findings.merge(found), _together(bad)
         findings.raise_errors(merged)
         rows = pl.DataFrame(done, schema=CONVERTED_SCHEMA, orient="row")
-        for parts in opened.values():
-            for part in (p for table in parts for p in table.parts):
-                part.check_unchanged()
-        folder.put(_manifest(rows, maps, options))
+        for part in (part for parts in opened.values() for table in parts for part in table.parts):
+            part.check_unchanged()
+        with named(folder.target):
+            if rejected.height:
+                rejected.write_parquet(folder.files / _REJECTED)
+            folder.put(_manifest(rows, maps, options))
     return Converted(rows, rejected, merged)
+
+
+def _empty_lists(logs: Sequence[Table]) -> list[pl.DataFrame]:
+    """Tell of the units that a log names with an empty list: a table of hits has no row for them."""
+    asked = [table.asked for table in logs]
+    ids = [frame["query_id"].cast(pl.String) for frame in asked if frame is not None]
+    n = sum(map(len, ids))
+    return [findings.finding("empty_lists", "hits", None, n, n_queries=n, examples=pl.concat(ids))] if n else []
 
 
 def explain(*, map: Any = None, read: Any = None, options: Options | None = None, **tables: Any) -> str:
@@ -128,7 +138,7 @@ def _as_read(table: Table, declared: TableMap) -> TableMap:
         source = part.tmap.source(column) or (Source("column", (column,)) if column in part.names else None)
         if source and not (column in groups and part.tmap.source(column) is None):
             columns.append((column, source))
-    read = declared.read or (Read(part.format) if part.format in FORMATS else None)
+    read = part.tmap.read or declared.read or (Read(part.format) if part.format in FORMATS else None)
     return TableMap(read, tuple(columns), declared.splits)
 
 

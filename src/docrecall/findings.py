@@ -109,6 +109,11 @@ KINDS: Mapping[str, Kind] = {
     "rank_gaps": Kind(
         "info", "jumps between logged ranks", 'A missing rank leaves its place empty; see ranks="recount".'
     ),
+    "empty_lists": Kind(
+        "warning",
+        "queries with an empty list, which a table of hits has no row for",
+        'With labels they count as 0 all the same; to keep others, or with universe="hits", list them in queries.',
+    ),
     "orders_disagree": Kind(
         "warning",
         "hits of units whose ranks and scores put them in another order",

@@ -178,3 +178,24 @@ def test_every_table_is_converted(tmp_path: Path) -> None:
     assert pl.read_parquet(tmp_path / "p" / "documents.parquet").rows() == [("d1", "a, b", None), ("d2", None, "d1")]
     assert pl.read_parquet(tmp_path / "p" / "chunks.parquet").rows() == [("c1", "d1", 0, 5)]
     assert pl.read_parquet(tmp_path / "p" / "requests.parquet").rows() == [("q1", "r1", False, "en")]
+
+
+def test_empty_lists_are_told(tmp_path: Path) -> None:
+    """Queries that a log names with an empty list have no row in the table that is written, and that is said."""
+    log = pl.DataFrame(
+        {"query_id": ["q1", "q2"], "doc_id": [["a"], []]}, schema_overrides={"doc_id": pl.List(pl.String)}
+    )
+    done = convert(tmp_path / "p", hits=log)
+    assert done.findings.select("code", "n_rows", "examples").rows() == [("empty_lists", 1, ["q2"])]
+
+
+def test_explained_beir_folder(tmp_path: Path) -> None:
+    """A folder that was recognised is explained as one, and the text reads it again."""
+    (tmp_path / "b" / "qrels").mkdir(parents=True)
+    (tmp_path / "b" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\ta\t1\n")
+    (tmp_path / "b" / "queries.jsonl").write_text('{"_id": "q1", "text": "x"}\n')
+    text = explain(qrels=tmp_path / "b", queries=tmp_path / "b")
+    assert text.count('read = "beir"') == 2
+    (tmp_path / "m.toml").write_text(text)
+    assert explain(qrels=tmp_path / "b", queries=tmp_path / "b", map=tmp_path / "m.toml") == text
+    assert convert(tmp_path / "p", qrels=tmp_path / "b", map=tmp_path / "m.toml").rows["written"].to_list() == [1]

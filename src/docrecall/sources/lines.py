@@ -54,7 +54,7 @@ def blocks(file: FileRef, size: int | None = None, goes_on: Callable[[bytes], bo
                     f"{printable(file.path)}, line {number}: no line ends within {LONGEST_LINE >> 20} MiB. "
                     "Is this a text file with one record per line?"
                 )
-            if number == 1 and b"\r" in data and b"\n" not in data:
+            if not fresh and number == 1 and b"\r" in data and b"\n" not in data:
                 raise InputError(
                     f"{printable(file.path)}: its lines end with a carriage return alone, or it is one long line. "
                     "LF and CRLF are read; convert it first."

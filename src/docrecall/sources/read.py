@@ -15,6 +15,7 @@ from docrecall.show import printable
 from docrecall.sources import beir
 from docrecall.sources.apply import is_lazy, wanted
 from docrecall.sources.files import FileRef, list_files
+from docrecall.sources.formats import Read
 from docrecall.sources.mapping import TableMap
 from docrecall.sources.spool import Folder
 from docrecall.sources.table import Part, Table, collect, damaged
@@ -69,6 +70,7 @@ def _from_paths(paths: list[str], spec: TableSpec, run: str | None, tmap: TableM
         split = tmap.read.fields[0] if tmap.read and tmap.read.fields else None
         expanded = [beir.files_of(p, spec, split) if os.path.isdir(p) else [p] for p in paths]  # noqa: PTH112
         paths, declared = [path for group in expanded for path in group], None
+        tmap = replace(tmap, read=tmap.read or Read("beir"))
     listing = list_files(paths, declared)
     return Table(spec, [_file_part(file, spec, tmap) for file in listing.files], run, listing.left_out)
 

@@ -43,8 +43,8 @@ class _Layout(NamedTuple):
 def text_part(file: FileRef, spec: TableSpec, tmap: TableMap) -> Part:
     """Read a text file into a part. Lines are read once, here; the part scans what was made of them.
 
-    Raises InputError for files that are not text of that layout, DataError for
-    columns that a mapping names and the file lacks. Lines that cannot be read become rows with a fault.
+    Raises InputError for files that are not text of their layout, DataError for columns that a mapping names and the
+    file lacks. Lines that cannot be read become rows with a fault.
     """
     if file.layout == "ranx":
         return _ranx_part(file, spec, tmap)
@@ -84,13 +84,23 @@ def frame_part(
 
     def read() -> Iterator[Applied]:
         for number, start in enumerate(range(0, max(n_rows, 1), _ROWS_AT_A_TIME)):
-            raw = scan.slice(start, _ROWS_AT_A_TIME).collect().drop(LINE, FAULT, strict=False)
+            raw = _collect(scan.slice(start, _ROWS_AT_A_TIME), file).drop(LINE, FAULT, strict=False)
             rows = pl.int_range(start + 1, start + 1 + raw.height, dtype=pl.Int64, eager=True).alias(LINE)
             applied = apply(raw.with_columns(rows), spec, tmap, text=False)
             spool.add(number, applied.rows)
             yield applied
 
     return _gathered(spool, read(), file=file, names=names, tmap=tmap)
+
+
+def _collect(rows: pl.LazyFrame, file: FileRef | None) -> pl.DataFrame:
+    try:
+        return rows.collect()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        if file is None:
+            raise
+        file.check_unchanged()
+        raise InputError(f"{printable(file.path)} is damaged: its footer can be read, but not its data.") from None
 
 
 def _gathered(
