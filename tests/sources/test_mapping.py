@@ -177,3 +177,32 @@ def test_lists_inside_objects() -> None:
         {"query_id": ["q1"], "doc_id": [["x", "a"]]}, schema_overrides={"doc_id": pl.Array(pl.String, 2)}
     )
     assert table(arrays, HITS).select("query_id", "rank", "doc_id").rows() == [row[:3] for row in expected]
+
+
+def test_composite_ids_in_lists(tmp_path: Path) -> None:
+    """Patterns, whole numbers and text apply to each element of a list; an empty list is still a unit."""
+    (tmp_path / "h.jsonl").write_text(
+        '{"q": "run1/q1", "ids": ["x#1", "a#20"], "n": ["1", "2.0"]}\n{"q": "run1/q2", "ids": [], "n": []}\n'
+    )
+    mapping = [
+        r"hits=ids~(?P<doc_id>.+)#(?P<chunk_id>\d+)",
+        r"hits=q~(?P<run_id>[^/]+)/(?P<query_id>.+)",
+        "hits.n_tokens=whole:n",
+    ]
+    frame = pl.DataFrame({"q": ["run1/q1", "run1/q2"], "ids": [["x#1", "a#20"], []], "n": [["1", "2.0"], []]})
+    for log in (tmp_path / "h.jsonl", frame):
+        found = table(log, HITS, mapping).select("run_id", "query_id", "rank", "doc_id", "chunk_id", "n_tokens")
+        assert found.rows() == [("run1", "q1", 1, "x", "1", 1), ("run1", "q1", 2, "a", "20", 2)]
+        scores = dr.score(log, qrels(), MEASURE, map=mapping, universe="hits")
+        assert scores.per_query.select("run_id", "query_id", MEASURE).rows() == [
+            ("run1", "q1", 1.0),
+            ("run1", "q2", 0.0),
+        ]
+
+
+def test_group_that_nothing_takes() -> None:
+    """A group that is no column and that no mapping names is a usage error with the nearest column."""
+    with pytest.raises(dr.UsageError, match=r"the group 'docid' is no column of hits.* Did you mean \"doc_id\""):
+        dr.score(hits(), qrels(), MEASURE, map=r"hits=doc_id~(?P<docid>.+)")
+    with pytest.raises(dr.DataError, match=r"hits\.n_tokens is mapped to whole numbers in 'd', which is Date"):
+        dr.score(hits(d=pl.Series([0, 1, 2]).cast(pl.Date)), qrels(), MEASURE, map="hits.n_tokens=whole:d")

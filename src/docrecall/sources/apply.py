@@ -9,7 +9,7 @@ import polars as pl
 
 from docrecall.errors import DataError, UsageError, nearest
 from docrecall.show import printable
-from docrecall.sources.mapping import Source, TableMap
+from docrecall.sources.mapping import Source, TableMap, needed_names
 from docrecall.sources.table import FAULT, LINE, column_fault, fault_bit
 from docrecall.tables import Kind, TableSpec
 
@@ -45,15 +45,42 @@ def apply(raw: pl.DataFrame, spec: TableSpec, tmap: TableMap, *, text: bool, mar
     """
     if FAULT not in raw.columns:
         raw = raw.with_columns(pl.lit(0, pl.Int64).alias(FAULT))
-    raw, groups = _split(raw, spec, tmap)
-    found = _find(raw, spec, tmap, groups, text=text)
-    rows = raw.select(FAULT, *([LINE] if LINE in raw.columns else []), *found.values.values())
-    rows = rows.with_columns(pl.col(c).arr.to_list() for c, t in rows.schema.items() if isinstance(t, pl.Array))
-    lists = [c for c in found.values if isinstance(rows.schema[c], pl.List)]
-    asked = None
-    if lists:
-        rows, asked = _unfold(rows, lists, spec)
-    return Applied(_typed(rows, spec, found.texts, marked=marked), asked)
+    flat = _flat(raw, spec, tmap)
+    lists = [c for c, t in flat.schema.items() if isinstance(t, pl.List)]
+    if not lists:
+        return Applied(_known(flat, spec, tmap, text=text, marked=marked))
+    unfolded, empty = _unfold(flat, lists, spec, tmap)
+    rows, asked = (_known(part, spec, tmap, text=text, marked=marked) for part in (unfolded, empty))
+    # A list without elements is a unit without hits, if it can be told whose.
+    named = (pl.col(FAULT) == 0) & (pl.col("query_id").is_not_null() if "query_id" in asked.columns else False)
+    rows = pl.concat([rows, asked.filter(~named)])
+    asked = asked.filter(named).select(c for c in ("query_id", "run_id") if c in asked.columns)
+    return Applied(rows, asked if spec.name == "hits" and asked.height else None)
+
+
+def _flat(raw: pl.DataFrame, spec: TableSpec, tmap: TableMap) -> pl.DataFrame:
+    """The columns and fields that are read, each under the name that the mapping has for it."""
+    groups = {group for split in tmap.splits for group in split.groups}
+    asked = {n: f"{spec.name}.{c}" for c, s in tmap.columns if s.how != "value" for n in s.names if n not in groups}
+    asked |= {split.column: f"a pattern of {spec.name}" for split in tmap.splits}
+    for name, where in asked.items():
+        source_expr(name, raw.schema, where)  # which says it when there is none
+    names = dict.fromkeys([*needed_names(spec, tmap), *(resolve(raw.schema, spec, tmap) if spec.slices else ())])
+    found = {name: _path(name, raw.schema) for name in names}
+    flat = raw.select(
+        FAULT,
+        *([LINE] if LINE in raw.columns else []),
+        *(expr.alias(name) for name, expr in found.items() if expr is not None),
+    )
+    return flat.with_columns(pl.col(c).arr.to_list() for c, t in flat.schema.items() if isinstance(t, pl.Array))
+
+
+def _known(flat: pl.DataFrame, spec: TableSpec, tmap: TableMap, *, text: bool, marked: bool) -> pl.DataFrame:
+    """The columns of the table, made of columns without lists."""
+    flat, groups = _split(flat, tmap)
+    found = _find(flat, spec, tmap, groups, text=text)
+    rows = flat.select(FAULT, *([LINE] if LINE in flat.columns else []), *found.values.values())
+    return _typed(rows, spec, found.texts, marked=marked)
 
 
 def is_lazy(tmap: TableMap, schema: Mapping[str, pl.DataType]) -> bool:
@@ -132,12 +159,11 @@ def _step(inside: pl.Expr, dtype: pl.DataType, name: str) -> pl.Expr | None:
     return None
 
 
-def _split(raw: pl.DataFrame, spec: TableSpec, tmap: TableMap) -> tuple[pl.DataFrame, list[str]]:
+def _split(raw: pl.DataFrame, tmap: TableMap) -> tuple[pl.DataFrame, list[str]]:
     """Add the groups of each pattern as columns; rows that it does not match have the fault `no_match`."""
     groups: list[str] = []
     for split in tmap.splits:
-        source = source_expr(split.column, raw.schema, f"a pattern of {spec.name}")
-        column = raw.select(source.alias("s"))["s"]
+        column = raw[split.column]
         if column.dtype.is_integer() or isinstance(column.dtype, pl.Categorical | pl.Enum | pl.Null):
             column = column.cast(pl.String)
         if column.dtype != pl.String:
@@ -176,8 +202,14 @@ def _as_text(expr: pl.Expr, schema: Mapping[str, pl.DataType], where: str) -> pl
 
 def _numbers(raw: pl.DataFrame, spec: TableSpec, column: str, source: Source) -> pl.Expr:
     """Whole numbers from text or floats, added up; rows in which one is none have the fault of the column."""
-    terms = [source_expr(name, raw.schema, f"{spec.name}.{column}") for name in source.names]
-    parts = [whole_number(raw.select(term.alias("w"))["w"]) for term in terms]
+    for name in source.names:
+        dtype = raw.schema[name]
+        if not (dtype.is_numeric() or dtype in (pl.String, pl.Null)):
+            raise DataError(
+                f"{spec.name}.{column} is mapped to whole numbers in {printable(name)!r}, which is "
+                f"{dtype.base_type()}; text and numbers can be."
+            )
+    parts = [whole_number(raw[name]) for name in source.names]
     for wrong in (bad for _, bad in parts if bad is not None and column in spec.columns):
         bit = column_fault(spec, column)[1]
         raw.replace_column(raw.columns.index(FAULT), raw[FAULT] | wrong.cast(pl.Int64) * bit)
@@ -187,12 +219,15 @@ def _numbers(raw: pl.DataFrame, spec: TableSpec, column: str, source: Source) ->
     return pl.lit(total).alias(column)
 
 
-def _unfold(rows: pl.DataFrame, lists: list[str], spec: TableSpec) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-    """One row per element of parallel lists. The first of them leads; in hits its positions are the ranks.
+def _unfold(flat: pl.DataFrame, lists: list[str], spec: TableSpec, tmap: TableMap) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """One row per element of parallel lists, and the rows whose lists are empty. In hits the positions are the ranks.
 
-    Rows whose leading list is null or whose lists differ in length stay one row, without values, with a fault.
+    Rows whose leading list, that of the documents, is null, or whose lists differ in length, stay one row, without
+    values, with a fault.
     """
-    lead = "doc_id" if "doc_id" in lists else lists[0]
+    of_doc = tmap.source("doc_id")
+    leads = [*(of_doc.names if of_doc else ("doc_id",)), *(s.column for s in tmap.splits if "doc_id" in s.groups)]
+    lead = next((name for name in leads if name in lists), lists[0])
     size = pl.col(lead).list.len()
     fault = (
         pl.when(pl.col(lead).is_null())
@@ -201,23 +236,19 @@ def _unfold(rows: pl.DataFrame, lists: list[str], spec: TableSpec) -> tuple[pl.D
         .then(fault_bit("list_lengths"))
         .otherwise(0)
     )
-    rows = rows.with_columns(fault.alias("__list"))
+    flat = flat.with_columns(fault.alias("__list"))
     whole = pl.col("__list") == 0
-    nobody = pl.col("query_id").is_null() if "query_id" in rows.columns else pl.lit(False)
-    empty = rows.filter(whole, size == 0, ~nobody)
-    unfolded = rows.filter(whole, size > 0)
-    broken = rows.filter(~whole | ((size == 0) & nobody))
-    if spec.name == "hits" and "rank" not in rows.columns:
+    unfolded = flat.filter(whole, size > 0)
+    if spec.name == "hits" and "rank" not in flat.columns and tmap.source("rank") is None:
         unfolded = unfolded.with_columns(pl.int_ranges(1, size.cast(pl.Int64) + 1, dtype=pl.Int64).alias("rank"))
         lists = [*lists, "rank"]
     # Every list has an element here, so that the choice what an empty one becomes is never made.
     unfolded = unfolded.explode(lists, empty_as_null=False)
-    broken = broken.with_columns(
-        pl.col(FAULT) | pl.col("__list"), *(pl.lit(None, unfolded.schema[c]).alias(c) for c in lists)
-    )
-    out = pl.concat([unfolded, broken.select(unfolded.columns)]).drop("__list")
-    asked = empty.select(c for c in ("query_id", "run_id") if c in empty.columns) if spec.name == "hits" else None
-    return out, asked if asked is not None and asked.height else None
+    nothing = [pl.lit(None, unfolded.schema[c]).alias(c) for c in lists]
+    broken = flat.filter(~whole).with_columns(pl.col(FAULT) | pl.col("__list"), *nothing)
+    empty = flat.filter(whole, size == 0).with_columns(nothing)
+    rows = pl.concat([unfolded, broken.select(unfolded.columns)])
+    return rows.drop("__list"), empty.select(unfolded.columns).drop("__list")
 
 
 def _typed(rows: pl.DataFrame, spec: TableSpec, texts: set[str], *, marked: bool) -> pl.DataFrame:

@@ -115,7 +115,20 @@ def parse_mapping(given: Any, read: Any = None) -> dict[str, TableMap]:
     for one, text in _reads(read):
         for name in [one] if one else list(TABLES):
             maps[name] = replace(maps.get(name, TableMap()), read=Read.parse(text))
+    for name, found in maps.items():
+        _refuse_unused_groups(TABLES[name], found)
     return maps
+
+
+def _refuse_unused_groups(spec: TableSpec, found: TableMap) -> None:
+    """A group that nothing takes is a slip of the pen."""
+    taken = {n for _, source in found.columns if source.how != "value" for n in source.names} | spec.columns.keys()
+    for group in (group for split in found.splits for group in split.groups):
+        if group not in taken and not spec.slices:
+            raise UsageError(
+                f"the group {group!r} is no column of {spec.name}, and no mapping takes it."
+                f"{nearest(group, spec.columns)} Its columns are {', '.join(spec.columns)}."
+            )
 
 
 def _entries(given: Any) -> Iterable[tuple[str, str | None, str]]:
