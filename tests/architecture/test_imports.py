@@ -18,7 +18,7 @@ ORDER = [
         "version reference show errors tables options",
         "measures.definition measures.documents measures.repeats measures.foreign measures.registry measures.grammar",
         "findings exact parallel",
-        "sources.formats sources.files sources.mapping sources.table sources.lines sources.apply",
+        "sources.formats sources.files sources.mapping sources.table sources.lines sources.values sources.apply",
         "sources.beir sources.trec sources.delimited sources.jsonl sources.spool",
         "sources.text sources.read sources.inputs",
         "contract.schema contract.rules contract.ids contract.hits contract.labels contract.overlap",

@@ -11,12 +11,8 @@ from docrecall.errors import DataError, UsageError, nearest
 from docrecall.show import printable
 from docrecall.sources.mapping import Source, TableMap, needed_names
 from docrecall.sources.table import FAULT, LINE, column_fault, fault_bit
-from docrecall.tables import Kind, TableSpec
-
-# In front of a JSON value that is neither a text nor a whole number. No id begins with this noncharacter.
-MARK = "\ufdd0"
-_TRUE, _FALSE = ("true", "True", "TRUE", "1"), ("false", "False", "FALSE", "0")
-_EXACT = 2.0**53
+from docrecall.sources.values import read_values, whole_number
+from docrecall.tables import TableSpec
 
 
 @dataclass(frozen=True)
@@ -102,7 +98,7 @@ def _plain(source: Source, schema: Mapping[str, pl.DataType], spec: TableSpec, c
     """The values of a column that need no look at rows: a column, whole numbers as text, or a constant of its kind."""
     where = f"{spec.name}.{column}"
     if source.how == "value":
-        value, bad = _read(pl.Series([source.names[0]]), spec.columns.get(column, "text"), marked=False)
+        value, bad = read_values(pl.Series([source.names[0]]), spec.columns.get(column, "text"), marked=False)
         if bad is not None and bad.any():
             raise UsageError(f"{where} cannot be {printable(source.names[0])!r}.")
         return pl.lit(value[0], value.dtype).alias(column)
@@ -259,7 +255,7 @@ def _typed(rows: pl.DataFrame, spec: TableSpec, texts: set[str], *, marked: bool
         if kind is None or column not in texts or rows.schema[column] != pl.String:
             columns.append(rows[column])
             continue
-        value, bad = _read(rows[column], kind, marked=marked)
+        value, bad = read_values(rows[column], kind, marked=marked)
         columns.append(value.alias(column))
         if bad is not None and bad.any():
             faults.append(bad.cast(pl.Int64) * column_fault(spec, column)[1])
@@ -267,45 +263,3 @@ def _typed(rows: pl.DataFrame, spec: TableSpec, texts: set[str], *, marked: bool
     for fault in faults:
         out = out.with_columns(pl.col(FAULT) | fault)
     return out
-
-
-def _read(text: pl.Series, kind: Kind, *, marked: bool) -> tuple[pl.Series, pl.Series | None]:
-    """Give the values, and which of the texts cannot be read as them (None: all can)."""
-    if kind in ("id", "text", "status"):
-        bad = text.str.starts_with(MARK).fill_null(False) if marked else None
-        if bad is None or not bad.any():
-            return text, None
-        return pl.select(pl.when(~bad).then(text)).to_series(), bad
-    if kind in ("whole", "rank"):
-        return whole_number(text)
-    plain = text.str.strip_prefix(MARK) if marked else text
-    if kind == "flag":
-        flags = pl.select(pl.when(plain.is_in(_TRUE)).then(True).when(plain.is_in(_FALSE)).then(False)).to_series()
-        return flags, text.is_not_null() & flags.is_null()
-    number = plain.cast(pl.Float64, strict=False)
-    return number, _lost(text, number)
-
-
-def whole_number(values: pl.Series) -> tuple[pl.Series, pl.Series | None]:
-    """Read whole numbers from text or floats: `7`, and `7.0`, as a column that once held a gap is written.
-
-    Gives the numbers, and which of the values are none (None: all are).
-    """
-    if values.dtype.is_float():
-        number, plain = values.clear(len(values)).cast(pl.Int64), values
-    else:
-        number = values.cast(pl.Int64, strict=False)
-        plain = values
-    if number.null_count() == values.null_count():
-        return number, None
-    if not values.dtype.is_numeric():
-        plain = values.cast(pl.String).str.strip_prefix(MARK)
-    real = plain.cast(pl.Float64, strict=False)
-    whole = ((real == real.floor()) & (real.abs() < _EXACT)).fill_null(False)
-    rescued = pl.select(pl.when(whole).then(real)).to_series().cast(pl.Int64)
-    number = number.zip_with(number.is_not_null(), rescued)
-    return number, _lost(values, number)
-
-
-def _lost(values: pl.Series, read: pl.Series) -> pl.Series | None:
-    return None if read.null_count() == values.null_count() else values.is_not_null() & read.is_null()

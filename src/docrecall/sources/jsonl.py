@@ -10,10 +10,10 @@ import polars as pl
 
 from docrecall.errors import InputError
 from docrecall.show import printable
-from docrecall.sources.apply import MARK
 from docrecall.sources.files import FileRef
 from docrecall.sources.lines import TEXT, Block, blocks, text_lines
 from docrecall.sources.table import FAULT, LINE, fault_bit
+from docrecall.sources.values import MARK
 
 
 class _Number(str):
