@@ -267,3 +267,9 @@ def test_text_that_begins_like_packed_data(start: str, tmp_path: Path) -> None:
     (tmp_path / "h.csv").write_text(f"{start}2,query_id,rank,doc_id\n0,{start}1,1,a\n", encoding="utf-8")
     for name in ("h.run", "h2.run", "h.csv"):
         assert dr.score(tmp_path / name, labels, MEASURE).summary()["mean"].to_list() == [1.0]
+
+
+def test_long_quoted_field(tmp_path: Path) -> None:
+    """A quoted text of more than 128 KiB, where Python's csv module stops by itself, is a field like any other."""
+    (tmp_path / "h.csv").write_text(f'text,query_id,rank,doc_id\n"{"long " * 40_000}",q1,1,a\n')
+    assert dr.score(tmp_path / "h.csv", qrels(), MEASURE).summary()["mean"].to_list() == [0.5]

@@ -121,7 +121,10 @@ BAD = [
         "1 row without a list", "(q2)", "line 2"),
     log("h.jsonl", b'{"query_id": "q1", "doc_id": ["a", null]}\n', 3, "1 row without an id", "(q1)", "line 1"),
     log("h.jsonl", b'{"query_id": "q1", "doc_id": [["a"]]}\n', 3, "neither text nor", "(q1)", "line 1"),
+    log("h.jsonl", b'{"query_id": "q1", "rank": 1, "doc_id": "a\\ud83d"}\n', 3, "not UTF-8", "(q1)", "h.jsonl, line 1"),
+    log("h.json", b'{"q1": {"a\\ud83d": 1}}', 4, "half a letter", more=("--order=score",)),
     # gzip
+    log("h.csv.gz", gzip.compress(PACKED), 4, "h.csv.gz is packed twice"),
     log("h.csv.gz", CSV, 4, "h.csv.gz is not a gzip file"),
     log("h.csv.gz", PACKED[:-9], 4, "h.csv.gz is damaged or cut short"),
     log("h.csv.gz", PACKED[:20] + bytes(9) + PACKED[29:], 4, "h.csv.gz is damaged or cut short"),
@@ -143,6 +146,7 @@ BAD = [
     mapped(2, "cannot be 'many'", "hits.n_tokens", more=("--map=hits.n_tokens=value:many",)),
     mapped(2, "no named group", more=("--map=hits=doc_id~[",)),
     mapped(2, "no named group", more=(r"--map=hits=doc_id~(\d+)",)),
+    mapped(2, "no named group", more=("--map=hits=doc_id~a)|(?P<chunk_id>b",)),
     mapped(3, "hits.doc_id is mapped to 'docid', which is not there", 'Did you mean "doc_id"?',
            more=("--map=hits.doc_id=docid",)),
     mapped(3, "that the pattern of the mapping does not match", "(q1, q2)", "line 2",

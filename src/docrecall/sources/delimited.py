@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from docrecall.sources.lines import TEXT, Block, text_lines
+from docrecall.sources.lines import LONGEST_LINE, TEXT, Block, text_lines
 from docrecall.sources.table import FAULT, LINE, fault_bit
 
 
@@ -86,6 +86,7 @@ def _records(block: Block, fields: Sequence[str], *, skip_header: bool) -> pl.Da
 
 def _read(lines: Sequence[str]) -> Iterator[tuple[int, int, list[str] | None]]:
     """Yield (first line, line after the last, values) of each record; values are None where the rules are broken."""
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))  # 128 KiB else; a chunk of text may be longer
     start = 0
     while start < len(lines):
         reader = csv.reader((lines[i] + "\n" for i in range(start, len(lines))), strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,6 +34,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+# Half of a letter outside the basic plane, as where a text was cut in its middle. JSON can write it, UTF-8 cannot.
+_HALF = re.compile("[\ud800-\udfff]")
+
 # Whole numbers stay text, so that an id of any length keeps its digits.
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=str, parse_float=_Number, parse_constant=_Number)
 
@@ -43,7 +47,7 @@ def names(line: str) -> list[str]:
         found = _DECODER.decode(line)
     except (ValueError, RecursionError):
         return []
-    return list(_flat_names(found)) if isinstance(found, dict) else []
+    return [name for name in _flat_names(found) if not _HALF.search(name)] if isinstance(found, dict) else []
 
 
 def _flat_names(found: dict[str, Any], above: str = "") -> list[str]:
@@ -93,10 +97,29 @@ def parse(block: Block, wanted: Sequence[str], lists: frozenset[str] | None) -> 
     for name, column in zip(wanted, columns, strict=True):
         if name in lists if lists is not None else any(isinstance(v, list) for v in column):
             unfolded = [[_plain(item) for item in v] if isinstance(v, list) else None for v in column]
-            series.append(pl.Series(name, unfolded, dtype=pl.List(pl.String)))
+            series.append(_series(name, unfolded, pl.List(pl.String()), faults))
         else:
-            series.append(pl.Series(name, [_plain(v) for v in column], dtype=pl.String))
+            series.append(_series(name, [_plain(v) for v in column], pl.String(), faults))
     return pl.DataFrame([lines[LINE], pl.Series(FAULT, faults, dtype=pl.Int64), *series])
+
+
+def _series(name: str, values: list[Any], dtype: pl.DataType, faults: list[int]) -> pl.Series:
+    """Make a column; half letters in it become escapes, and their rows have a fault."""
+    try:
+        return pl.Series(name, values, dtype=dtype)
+    except UnicodeEncodeError:
+        for number, value in enumerate(values):
+            whole = _whole_letters(value)
+            if whole != value:
+                faults[number] |= fault_bit("line_encoding")
+                values[number] = whole
+        return pl.Series(name, values, dtype=dtype)
+
+
+def _whole_letters(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_whole_letters(item) for item in value]
+    return None if value is None else _HALF.sub(lambda half: f"\\u{ord(half[0]):x}", value)
 
 
 def _follow(found: Any, path: Sequence[str]) -> Any:
@@ -146,6 +169,11 @@ def parse_ranx(file: FileRef, value: str) -> tuple[pl.DataFrame, pl.DataFrame]:
     rows = [(query, doc, _plain(number)) for query, docs in found.items() for doc, number in docs.items()]
     schema = dict.fromkeys(("query_id", "doc_id", value), pl.String)
     empty = [query for query, docs in found.items() if not docs]
-    return pl.DataFrame(rows, schema=schema, orient="row"), pl.DataFrame(
-        {"query_id": empty}, schema={"query_id": pl.String}
-    )
+    try:
+        return pl.DataFrame(rows, schema=schema, orient="row"), pl.DataFrame(
+            {"query_id": empty}, schema={"query_id": pl.String}
+        )
+    except UnicodeEncodeError:
+        raise InputError(
+            f"{name} has half a letter in an id (an escape between \\ud800 and \\udfff alone), which no text can hold."
+        ) from None

@@ -117,6 +117,8 @@ def _start(file: FileRef, stream: BinaryIO) -> bytes:
         raise InputError(f"{name} is empty (0 bytes{' after unpacking' if file.size else ''}). A log was expected.")
     if start[:2] in _WIDE_BOMS:
         raise InputError(f"{name} is UTF-16 text; UTF-8 is read. Convert it (iconv -f UTF-16 -t UTF-8).")
+    if start[:2] == _GZIP:
+        raise InputError(f"{name} is packed twice. Unpack it once first.")
     if start == b"PAR":
         raise InputError(f"{name} is a Parquet file, not text. Give it a name that ends in .parquet, or read=parquet.")
     return start.removeprefix(_BOM)

@@ -64,6 +64,8 @@ class Split:
     def groups(self) -> list[str]:
         """The names of the groups; UsageError when the pattern cannot be used."""
         try:
+            # By itself too: a pattern that only the anchors make whole, as `a)|(?P<doc_id>b`, would match parts of ids.
+            _ = pl.select(pl.lit("").str.extract_groups(self.pattern))
             fields = pl.select(pl.lit("").str.extract_groups(self.anchored).alias("g"))["g"].struct.fields
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
             fields = []
