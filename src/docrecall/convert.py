@@ -123,9 +123,16 @@ def explain(*, map: Any = None, read: Any = None, options: Options | None = None
     shown, notes = {}, []
     for name, source in tables.items():
         if source is not None:
-            table = _open(name, source, maps, options)[0]
+            table, *others = _open(name, source, maps, options)
             shown[name] = _as_read(table, maps.get(name, TableMap()))
             notes += _notes(table, shown[name])
+            runs = ", ".join(printable(log.run) for log in (table, *others) if log.run is not None)
+            if runs:
+                notes.append(f"hits.run_id is named by the caller: {runs}; below is how {printable(table.run)} is read")
+            if len(table.parts) > 1:
+                notes.append(
+                    f"{name}: {len(table.parts):,} files; below is how {printable(table.parts[0].file)} is read"
+                )
     return "".join(f"# {note}\n" for note in notes) + to_toml(shown)
 
 
@@ -177,6 +184,11 @@ def _open(name: str, source: Any, maps: Mappings, options: Options) -> list[Tabl
         return [settle_alone(read_table(source, spec, tmap=tmap), list(spec.required), options)]
     required = [c for c in spec.required if c != "rank" or not options.by_score]
     logs = [settle_alone(log, required, options) for log in read_logs(source, spec, tmap)]
+    if options.by_score and any("rank" in log.columns for log in logs):
+        raise UsageError(
+            f"order={options.order!r} ranks hits that have no rank, and these have one, which a conversion keeps. "
+            "Leave the order away here, and name it when you score."
+        )
     columns = list(dict.fromkeys(c for log in logs for c in log.columns))
     kinds = {c: {str(log.columns[c]) for log in logs if c in log.columns} for c in columns}
     for log in logs:

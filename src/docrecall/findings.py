@@ -33,7 +33,9 @@ class Kind(NamedTuple):
 # The name of a broken rule is also the `reason` of the rows that `on_bad_rows="reject"` sets aside.
 KINDS: Mapping[str, Kind] = {
     # rows that break the contract
-    "line_encoding": Kind("error", "lines that are not UTF-8", "Text is read as UTF-8. Convert the file first."),
+    "line_encoding": Kind(
+        "error", "lines with text that is not UTF-8", "Text is read as UTF-8. Convert the file first."
+    ),
     "line_fields": Kind(
         "error",
         "lines with another number of fields than expected",
@@ -43,10 +45,10 @@ KINDS: Mapping[str, Kind] = {
     ),
     "line_broken": Kind(
         "error",
-        "records that break the rules of CSV",
+        "records against the rules of CSV",
         "A quoted field ends with a quote, then a comma or the end of the line; quotes inside it are doubled.",
     ),
-    "line_json": Kind("error", "lines that are not a JSON object with each name once", "One object per line."),
+    "line_json": Kind("error", "lines without a JSON object in which each name stands once", "One object per line."),
     "no_match": Kind(
         "error",
         "rows with an id that the pattern of the mapping does not match",

@@ -18,6 +18,7 @@ from docrecall.tables import TABLES
 from docrecall.version import __version__
 
 _ROW_GROUP = 1 << 20
+_LONGEST_NAME = 250  # bytes that file systems take
 # What separates fields, or would make a line something else.
 _UNWRITABLE = r"[ \t\n\x0b\x0c\r]|^$"
 
@@ -112,6 +113,11 @@ class TrecFiles:
         by_run = rows.partition_by("run_id", as_dict=True) if hits else {(None,): rows}
         for (run,), part in by_run.items():
             name = "qrels.trec" if run is None else f"hits-{quote(str(run), safe='')}.trec"
+            if len(name) > _LONGEST_NAME:
+                raise DataError(
+                    f"hits.run_id: the run {printable(run, 40)} is too long to name a file. Write Parquet, or map "
+                    "hits.run_id to something shorter."
+                )
             if name not in self._open:
                 self._open[name] = (self._folder / name).open("wb")
                 self.names.append(name)
@@ -125,11 +131,14 @@ class TrecFiles:
             text = rows[column].cast(pl.String)
             odd = text.is_null() | text.str.contains(_UNWRITABLE).fill_null(False)
             if column == "query_id":
-                odd = odd | text.str.starts_with("#")
+                odd = odd | text.str.starts_with("#") | text.str.starts_with("\ufeff")
+            if column == "score":
+                odd = odd | rows[column].is_nan().fill_null(False)
             if odd.any():
                 some = ", ".join(f"'{printable(i)}'" for i in text.filter(odd).unique().sort().head(3).drop_nulls())
                 raise DataError(
                     f"{self._table.spec.name}.{column}: {odd.sum():,} values cannot stand in a TREC file"
-                    f"{f' ({some})' if some else ''}: it has white space between fields, no empty ones, and comments "
-                    "that begin with #. Write Parquet, or rename them."
+                    f"{f' ({some})' if some else ''}: it has white space between fields, no empty ones, comments "
+                    "that begin with #, perhaps a byte order mark first, and no NaN among scores. Write Parquet, or "
+                    "rename them."
                 )

@@ -114,7 +114,8 @@ def test_named_runs_are_one_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "value"), [("doc_id", "a b"), ("query_id", "#1"), ("doc_id", ""), ("run_id", "a\tb")]
+    ("column", "value"),
+    [("doc_id", "a b"), ("query_id", "#1"), ("query_id", "\ufeffq"), ("doc_id", ""), ("run_id", "a\tb")],
 )
 def test_what_trec_cannot_hold(column: str, value: str, tmp_path: Path) -> None:
     """Ids with white space, empty ids and queries that would be comments are refused, and nothing is written."""
@@ -199,3 +200,30 @@ def test_explained_beir_folder(tmp_path: Path) -> None:
     (tmp_path / "m.toml").write_text(text)
     assert explain(qrels=tmp_path / "b", queries=tmp_path / "b", map=tmp_path / "m.toml") == text
     assert convert(tmp_path / "p", qrels=tmp_path / "b", map=tmp_path / "m.toml").rows["written"].to_list() == [1]
+
+
+def test_nan_scores_are_not_written_as_trec(tmp_path: Path) -> None:
+    """A score that an order by score refuses does not go into a file that is ordered by score."""
+    with pytest.raises(dr.DataError, match=r"hits\.score: 1 values cannot stand"):
+        convert(tmp_path / "t", hits=hits(score=[1.0, float("nan"), 2.0]), to="trec")
+
+
+def test_explanation_names_the_runs(tmp_path: Path) -> None:
+    """Runs that the caller names, and further files, are notes: the TOML cannot hold them."""
+    hits().write_parquet(tmp_path / "a.parquet")
+    text = explain(hits={"x": [tmp_path / "a.parquet"] * 2, "y": tmp_path / "a.parquet"})
+    assert "# hits.run_id is named by the caller: x, y; below is how x is read" in text
+    assert "# hits: 2 files" in text
+
+
+def test_order_without_effect_is_refused(trec: Path) -> None:
+    """A conversion keeps logged ranks, so that an order by score would be an option that does nothing."""
+    with pytest.raises(dr.UsageError, match="which a conversion keeps"):
+        convert(trec / "p", hits=trec / "a.run", options=dr.Options(order="trec_eval"))
+
+
+def test_run_too_long_for_a_file(tmp_path: Path) -> None:
+    """A run that cannot name a file is told before anything is written."""
+    runs = hits(run_id=["é" * 60, "é" * 60, "b"])
+    with pytest.raises(dr.DataError, match=r"hits\.run_id: the run .* is too long to name a file"):
+        convert(tmp_path / "t", hits=runs, to="trec")

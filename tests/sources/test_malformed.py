@@ -19,7 +19,7 @@ LABELS = b"query_id,doc_id,relevance\nq1,a,1\nq2,b,1\n"
 JSON = b'{"query_id": "q1", "rank": 1, "doc_id": "a"}\n'
 PACKED = gzip.compress(CSV)
 FIELDS, WHOLE = "another number of fields than expected", "not a whole number"
-BROKEN, NO_JSON = "break the rules of CSV", "not a JSON object"
+BROKEN, NO_JSON = "against the rules of CSV", "without a JSON object"
 
 
 class Bad(NamedTuple):
@@ -63,7 +63,7 @@ BAD = [
         more=("--order=score",)),
     log("h.run", b"q1 Q0 a 1 nan t\n", 3, "hits.score: 1 hit with a NaN score", "line 1", more=("--order=trec_eval",)),
     log("h.run", b"q1 Q0 a 1 2.0 t\nq1 Q0 b 1 1.0 t\n", 3, "share the rank of another", "(q1)", "line 1"),
-    log("h.run", b"q1 Q0 \xff\xfe 1 2.0 t\n", 3, "1 line that", "not UTF-8", "line 1"),
+    log("h.run", b"q1 Q0 \xff\xfe 1 2.0 t\n", 3, "1 line with text that is not UTF-8", "line 1"),
     log("h.run", b"\xff\xfeq\x001\x00", 4, "h.run is UTF-16 text"),
     log("h.run", b"", 4, "h.run is empty (0 bytes)"),
     log("h.run", b"PAR1 and the rest", 4, "h.run is a Parquet file, not text", "read=parquet"),
@@ -83,7 +83,7 @@ BAD = [
     log("h.csv", b"query_id,rank,rank,doc_id\nq1,1,1,a\n", 3, "h.csv, line 1: the header names 'rank' more than once"),
     log("h.csv", CSV + b"q3,1\n", 3, f"1 line with {FIELDS}", "(q3)", "h.csv, line 4"),
     log("h.csv", CSV + b"q3,1,c,d\n", 3, f"1 line with {FIELDS}", "(q3)", "line 4"),
-    log("h.csv", CSV + b'"q3,1,c\n', 3, "1 record that", BROKEN, "line 4"),
+    log("h.csv", CSV + b'"q3,1,c\n', 3, f"1 record {BROKEN}", "line 4"),
     log("h.csv", CSV + b'"q3"x,1,c\n', 3, BROKEN, "line 4", "doubled"),
     log("h.csv", b'query_id,rank,doc_id\n"q\n1",one,a\nq2,two,b\n', 3, f"2 rows with a value that is {WHOLE}",
         "line 2"),
@@ -102,7 +102,7 @@ BAD = [
     labels("q.csv", b"query_id,doc_id,relevance\nq1,a,high\n", 3, WHOLE, "qrels.relevance", "(q1)", "line 2"),
     labels("q.csv", b"query_id,doc_id,relevance\nq1,a,\n", 3, "1 label without a relevance", "line 2"),
     # JSON lines
-    log("h.jsonl", JSON + b'{"query_id": "q2"', 3, "1 line that", NO_JSON, "h.jsonl, line 2"),
+    log("h.jsonl", JSON + b'{"query_id": "q2"', 3, f"1 line {NO_JSON}", "h.jsonl, line 2"),
     log("h.jsonl", JSON + b"[1, 2]\n", 3, NO_JSON, "line 2"),
     log("h.jsonl", JSON + b'{"query_id": "q2", "query_id": "q3", "rank": 1, "doc_id": "b"}\n', 3, NO_JSON, "line 2"),
     log("h.jsonl", JSON + b'{"query_id": 2.5, "rank": 1, "doc_id": "b"}\n', 3, "neither text nor a whole", "line 2"),

@@ -10,6 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import docrecall as dr
+from docrecall.convert import convert
 from docrecall.sources.mapping import TableMap, parse_mapping, to_toml
 from docrecall.sources.read import read_table
 from docrecall.tables import EVIDENCE, HITS, QRELS, QUERIES, TableSpec
@@ -206,3 +207,22 @@ def test_group_that_nothing_takes() -> None:
         dr.score(hits(), qrels(), MEASURE, map=r"hits=doc_id~(?P<docid>.+)")
     with pytest.raises(dr.DataError, match=r"hits\.n_tokens is mapped to whole numbers in 'd', which is Date"):
         dr.score(hits(d=pl.Series([0, 1, 2]).cast(pl.Date)), qrels(), MEASURE, map="hits.n_tokens=whole:d")
+
+
+def test_sum_beyond_64_bits_is_a_fault() -> None:
+    """A sum that does not fit is told, and never wraps around."""
+    log = hits(a=[2**63 - 1, 1, 2], b=[5, 1, 1])
+    with pytest.raises(dr.DataError, match=r"hits\.chunk_start: 1 row with a value that is not a whole number"):
+        convert(Path("never"), hits=log, map="hits.chunk_start=sum:a,b")
+
+
+def test_tilde_in_a_name(tmp_path: Path) -> None:
+    """In TOML a column of any name can be split, and what is printed reads back."""
+    (tmp_path / "m.toml").write_text("[[hits.split]]\ncolumn = 'a~b'\npattern = '(?P<doc_id>.+)-1'\n")
+    maps = parse_mapping(tmp_path / "m.toml")
+    assert (
+        table(hits().select("query_id", "rank", pl.lit("x-1").alias("a~b")), HITS, tmp_path / "m.toml")["doc_id"][0]
+        == "x"
+    )
+    (tmp_path / "again.toml").write_text(to_toml(maps))
+    assert parse_mapping(tmp_path / "again.toml") == maps

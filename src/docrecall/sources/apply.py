@@ -206,12 +206,14 @@ def _numbers(raw: pl.DataFrame, spec: TableSpec, column: str, source: Source) ->
                 f"{dtype.base_type()}; text and numbers can be."
             )
     parts = [whole_number(raw[name]) for name in source.names]
-    for wrong in (bad for _, bad in parts if bad is not None and column in spec.columns):
-        bit = column_fault(spec, column)[1]
-        raw.replace_column(raw.columns.index(FAULT), raw[FAULT] | wrong.cast(pl.Int64) * bit)
-    total = parts[0][0]
+    wide = parts[0][0].cast(pl.Int128)  # a sum in 64 bits would wrap around in silence
     for number, _ in parts[1:]:
-        total = total + number
+        wide = wide + number.cast(pl.Int128)
+    total = wide.cast(pl.Int64, strict=False)
+    for wrong in [bad for _, bad in parts if bad is not None] + [wide.is_not_null() & total.is_null()]:
+        if column in spec.columns:
+            bit = column_fault(spec, column)[1]
+            raw.replace_column(raw.columns.index(FAULT), raw[FAULT] | wrong.cast(pl.Int64) * bit)
     return pl.lit(total).alias(column)
 
 

@@ -133,8 +133,8 @@ def _refuse_unused_groups(spec: TableSpec, found: TableMap) -> None:
             )
 
 
-def _entries(given: Any) -> Iterable[tuple[str, str | None, str]]:
-    """Yield (table, column or None for a split, source or pattern)."""
+def _entries(given: Any) -> Iterable[tuple[str, str | None, str | Split]]:
+    """Yield (table, column or None for a split, source or pattern; a split where the text of one was taken apart)."""
     if given is None:
         return
     if isinstance(given, Mapping):
@@ -175,16 +175,13 @@ def _reads(read: Any) -> Iterable[tuple[str | None, str]]:
         yield table or None, how
 
 
-def _add(maps: dict[str, TableMap], table: str, column: str | None, text: str) -> None:
+def _add(maps: dict[str, TableMap], table: str, column: str | None, text: str | Split) -> None:
     spec = TABLES.get(table)
     if spec is None:
         raise UsageError(_unknown_table(table))
     old = maps.get(table, TableMap())
-    if column is None:
-        name, tilde, pattern = text.partition("~")
-        if not tilde or not name or not pattern:
-            raise UsageError(f"{table}={printable(text)} is no split. Expected {table}=COLUMN~PATTERN.")
-        split = Split(name, pattern)
+    if column is None or isinstance(text, Split):
+        split = text if isinstance(text, Split) else _split_of(table, text)
         _ = split.groups
         maps[table] = replace(old, splits=(*old.splits, split))
         return
@@ -202,11 +199,18 @@ def _add(maps: dict[str, TableMap], table: str, column: str | None, text: str) -
     maps[table] = replace(old, columns=(*others, (column, Source.parse(text))))
 
 
+def _split_of(table: str, text: str) -> Split:
+    name, tilde, pattern = text.partition("~")
+    if not tilde or not name or not pattern:
+        raise UsageError(f"{table}={printable(text)} is no split. Expected {table}=COLUMN~PATTERN.")
+    return Split(name, pattern)
+
+
 def _unknown_table(table: str) -> str:
     return f"there is no table {printable(table)!r}.{nearest(table, TABLES)} Tables are {', '.join(TABLES)}."
 
 
-def _from_toml(path: Path) -> Iterable[tuple[str, str | None, str]]:
+def _from_toml(path: Path) -> Iterable[tuple[str, str | None, str | Split]]:
     try:
         content = tomllib.loads(path.read_bytes().decode("utf-8"))
     except OSError as error:
@@ -225,7 +229,8 @@ def _from_toml(path: Path) -> Iterable[tuple[str, str | None, str]]:
                 for split in value if isinstance(value, list) else [value]:
                     if not isinstance(split, dict) or set(split) != {"column", "pattern"}:
                         raise UsageError(f"{where}: split has a column and a pattern, and nothing else.")
-                    yield table, None, f"{split['column']}~{split['pattern']}"
+                    # Not as text again: a name may have a ~ in it.
+                    yield table, None, Split(str(split["column"]), str(split["pattern"]))
             elif isinstance(value, str):
                 yield table, key, value
             else:
