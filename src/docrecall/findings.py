@@ -151,6 +151,12 @@ KINDS: Mapping[str, Kind] = {
         "hits, none of which has rank 0 though rank_base is 0",
         "If the best hits of this log have rank 1, every rank is read one too deep: leave rank_base at 1.",
     ),
+    "likely_meant": Kind(
+        "warning",
+        "columns that look like this one and are not read",
+        "Without it labels have grade 1, and hits in lists the rank of their place. If it is meant, map it: "
+        "--map TABLE.COLUMN=NAME (map= in Python).",
+    ),
     "not_compared": Kind(
         "warning",
         "columns with a meaning that this version does not apply",

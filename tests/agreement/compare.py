@@ -20,6 +20,7 @@ _NOT_COUNTED_HERE = {
     "not_compared",
     "nothing_scored",
     "no_rank_zero",
+    "likely_meant",
 }
 
 

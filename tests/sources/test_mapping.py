@@ -226,3 +226,32 @@ def test_tilde_in_a_name(tmp_path: Path) -> None:
     )
     (tmp_path / "again.toml").write_text(to_toml(maps))
     assert parse_mapping(tmp_path / "again.toml") == maps
+
+
+@pytest.mark.parametrize("name", ["grade", "Relevance", "rel", "score"])
+def test_grades_under_another_name_are_told(name: str) -> None:
+    """Labels whose grades are not read count as 1: a column that looks like grades is told, until it is mapped."""
+    labels = qrels(relevance=None, **{name: [1, 0]})
+    found = dr.score(hits(), labels, MEASURE).findings.filter(code="likely_meant")
+    assert found.select("severity", "table", "column", "examples").rows() == [("warning", "qrels", "relevance", [name])]
+    mapped = dr.score(hits(), labels, MEASURE, map={"qrels.relevance": name})
+    assert mapped.findings.filter(code="likely_meant").is_empty()
+    assert dr.score(hits(), qrels(relevance=None), MEASURE).findings.filter(code="likely_meant").is_empty()
+
+
+def test_ranks_inside_listed_objects() -> None:
+    """Positions rank the hits of a list, unless a rank among the fields of its objects is mapped."""
+    log = pl.DataFrame({"query_id": ["q1"], "r": [[{"rank": 2, "id": "x"}, {"rank": 1, "id": "a"}]]})
+    by_place = dr.score(log, qrels(), "doc_recall@1", map="hits.doc_id=r.id")
+    assert by_place.per_query["doc_recall@1"][0] == 0
+    by_rank = dr.score(log, qrels(), "doc_recall@1", map=["hits.doc_id=r.id", "hits.rank=r.rank"])
+    assert by_rank.per_query["doc_recall@1"][0] == 1
+
+
+def test_ranks_inside_objects_of_json_lines_are_told(tmp_path: Path) -> None:
+    """In JSON lines the fields are known by name, so that a rank among them is told."""
+    (tmp_path / "h.jsonl").write_text('{"query_id": "q1", "r": [{"rank": 2, "id": "x"}, {"rank": 1, "id": "a"}]}\n')
+    found = dr.score(tmp_path / "h.jsonl", qrels(), MEASURE, map="hits.doc_id=r.id").findings
+    assert found.filter(code="likely_meant").select("table", "column", "examples").rows() == [
+        ("hits", "rank", ["r.rank"])
+    ]

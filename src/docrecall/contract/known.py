@@ -11,6 +11,7 @@ from docrecall.contract.hits import check_rank_base
 from docrecall.contract.ids import check_ids
 from docrecall.contract.labels import check_qrels, check_queries, label_conflicts
 from docrecall.contract.rules import Checked
+from docrecall.contract.schema import like
 from docrecall.kernel.labels import Labels
 from docrecall.options import Options
 from docrecall.sources.inputs import Inputs
@@ -49,6 +50,8 @@ def check_known(inputs: Inputs, options: Options) -> Known:
             found.append(findings.finding("files_left_out", table.spec.name, None, table.left_out))
     for name, column in _not_applied(inputs):
         found.append(findings.finding("not_compared", name, column, 1))
+    for table in inputs.all():
+        found += _likely_meant(table)
     labels = Labels(qrels.rows, listed, pl.concat(rejected).unique(), rejected[-1] if queries else rejected[0].clear())
     return Known(labels, qrels, queries, found)
 
@@ -61,6 +64,24 @@ def _not_applied(inputs: Inputs) -> list[tuple[str, str]]:
     if inputs.queries and "weight" in inputs.queries.columns:
         found.append(("queries", "weight"))
     return found
+
+
+def _likely_meant(table: Table) -> list[pl.DataFrame]:
+    """Find columns that nobody reads and that go by a usual word for one that is taken for granted instead.
+
+    Labels without a relevance have grade 1, also where a column `grade` says 0; lists without a rank are in order.
+    """
+    part = table.parts[0]
+    granted = {"qrels": "relevance", "hits": "rank"}.get(table.spec.name)
+    if granted is None or granted in part.names or part.tmap.source(granted):
+        return []
+    if granted in part.schema and table.spec.name == "qrels":  # a group of a pattern
+        return []
+    used = {name for _, source in part.tmap.columns for name in source.names}
+    used |= {split.column for split in part.tmap.splits}
+    free = [name for name in part.names if name not in used and name not in table.spec.columns]
+    name = like(granted, free, nearly=False)
+    return [findings.finding("likely_meant", table.spec.name, granted, 1, examples=[name])] if name else []
 
 
 def _other_run(log: Table) -> list[pl.DataFrame]:

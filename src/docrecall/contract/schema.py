@@ -108,7 +108,7 @@ def _remedy(spec: TableSpec, missing: Sequence[str], part: Part) -> str:
     return f"Name the column that holds it: --map {spec.name}.{missing[0]}=COLUMN (map= in Python)."
 
 
-def like(column: str, names: Iterable[str]) -> str | None:
+def like(column: str, names: Iterable[str], *, nearly: bool = True) -> str | None:
     """The name among some that most likely means a column: in other letters, by a usual word for it, or nearly."""
     whole = {_plain(name): name for name in reversed(list(names))}
     ends = {_plain(name.rpartition(".")[2]): name for name in whole.values()}
@@ -116,7 +116,7 @@ def like(column: str, names: Iterable[str]) -> str | None:
         for word in (column, *_WORDS.get(column, ())):
             if _plain(word) in plain:
                 return plain[_plain(word)]
-    close = get_close_matches(_plain(column), list(whole), n=1, cutoff=0.7)
+    close = get_close_matches(_plain(column), list(whole), n=1, cutoff=0.7) if nearly else []
     return whole[close[0]] if close else None
 
 
