@@ -58,11 +58,11 @@ bench: $(VENV)/.bench ## Measure speed and memory against a bare scan and other 
 	$(BIN)/python benchmarks/text.py
 	$(BIN)/python benchmarks/start_up.py
 
-data: $(VENV)/.data ## Rebuild data/ (needs the Python version that data/README.md names)
-	$(BIN)/python data/build.py
+data: $(VENV)/.data ## Rebuild data/ (needs the two Python versions that data/README.md names; NEWER=path of the second)
+	$(BIN)/python data/build.py $(if $(NEWER),--newer $(NEWER))
 
 data-check: $(VENV)/.data ## Compare data/ with a rebuild, byte for byte
-	$(BIN)/python data/build.py --check
+	$(BIN)/python data/build.py --check $(if $(NEWER),--newer $(NEWER))
 
 docs: $(VENV)/.core ## Write the generated parts of the README again
 	$(BIN)/python docs/generate.py

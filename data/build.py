@@ -5,7 +5,8 @@
     python data/build.py locate DOC FIRST [LAST]
                                             print the locator of a quote, to be pasted into topics/questions.toml
 
-Needs Python 3.11.7, whose documentation topics are the documents, and the library versions in ``LIBRARIES``.
+Needs Python 3.11.7, whose documentation topics are the documents, and the library versions in ``LIBRARIES``. The index
+has a few pages as Python 3.13.0 has them: ``--newer`` names that Python (default: ``python3.13``).
 """
 
 import argparse
@@ -15,7 +16,16 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import polars as pl
-from topic_experiment import BuildError, Tables, find_quote, load_pages, occurrences, short_hash, topic_tables
+from topic_experiment import (
+    NEWER_PROGRAM,
+    BuildError,
+    Tables,
+    find_quote,
+    load_pages,
+    occurrences,
+    short_hash,
+    topic_tables,
+)
 
 HERE = Path(__file__).resolve().parent
 QUESTIONS = HERE / "topics" / "questions.toml"
@@ -64,9 +74,9 @@ def trec_files(tables: Tables) -> dict[str, str]:
     return {"trec/bm25-w256.run": "".join(run), "trec/topics.qrels": "".join(labels)}
 
 
-def build(out: Path) -> list[str]:
+def build(out: Path, newer: str) -> list[str]:
     """Write every table below a folder and return the paths relative to it."""
-    tables = case_tables() | topic_tables(QUESTIONS)
+    tables = case_tables() | topic_tables(QUESTIONS, newer)
     texts = trec_files(tables)
     for name in [*tables, *texts]:
         (out / name).parent.mkdir(parents=True, exist_ok=True)
@@ -77,10 +87,10 @@ def build(out: Path) -> list[str]:
     return [*tables, *texts]
 
 
-def check() -> list[str]:
+def check(newer: str) -> list[str]:
     """Rebuild into a temporary folder and return a line for every committed file that differs."""
     with tempfile.TemporaryDirectory() as folder:
-        names = build(Path(folder))
+        names = build(Path(folder), newer)
         problems = []
         for name in names:
             committed = HERE / name
@@ -119,13 +129,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=HERE, help="folder to write to")
     parser.add_argument("--check", action="store_true", help="compare with the committed files, write nothing")
+    parser.add_argument("--newer", default=NEWER_PROGRAM, help="Python 3.13.0, whose pages replace some of the others")
     args = parser.parse_args()
     for line in other_libraries():
         print(f"warning: {line}; bytes may differ", file=sys.stderr)
     if not args.check:
-        print(f"{len(build(args.out))} files written to {args.out}")
+        print(f"{len(build(args.out, args.newer))} files written to {args.out}")
         return 0
-    problems = check()
+    problems = check(args.newer)
     print("\n".join(problems) or "every file is as the script builds it")
     return 1 if problems else 0
 

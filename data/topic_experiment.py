@@ -4,6 +4,7 @@ import hashlib
 import json
 import platform
 import re
+import subprocess
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -16,9 +17,18 @@ import polars as pl
 
 PYTHON_VERSION = "3.11.7"
 TOPICS_SHA256 = "37b51a0283fe86090af40650ef680bba22b90f74777f29909eceb83e57cc7ff1"
+NEWER_VERSION = "3.13.0"
+NEWER_SHA256 = "e09f5cab5276e8f2898e88f3d6e8881df05e60d8c727c364dde7c0887b8c799f"
+NEWER_PROGRAM = "python3.13"
+# The index serves these pages as the newer Python has them; README.md says how they were chosen. The list is fixed, so
+# that a further question does not change the index.
+REPLACED = ("atom-identifiers", "exprlists", "imaginary", "nonlocal", "specialattrs", "typesmethods")
+KEPT_IN_BOTH = ("augassign",)
 CHUNK_SIZES = (32, 64, 128, 256)
 TOP_K = 50
 K1, B = 1.5, 0.75
+CONTEXT_TOKENS = 512
+ANSWER_SCORE = 4.0
 
 Pages = Mapping[str, str]
 Tables = dict[str, pl.DataFrame]
@@ -28,10 +38,19 @@ class BuildError(Exception):
     """The data cannot be built as recorded; the message says why."""
 
 
+class Page(NamedTuple):
+    """A page as one Python version has it."""
+
+    doc_id: str
+    doc_version: str
+    python_version: str
+    text: str
+
+
 class Chunk(NamedTuple):
     """A piece of one page; the span is half-open and counts characters."""
 
-    doc_id: str
+    page: Page
     chunk_id: str
     start: int
     end: int
@@ -41,14 +60,45 @@ class Chunk(NamedTuple):
 def load_pages() -> Pages:
     """Return doc_id -> page text, or fail when this Python ships other pages than the labels were made on."""
     pages = dict(sorted(pydoc_topics.topics.items()))
-    found = hashlib.sha256(json.dumps(pages, sort_keys=True).encode()).hexdigest()
-    if found != TOPICS_SHA256:
+    if pages_hash(pages) != TOPICS_SHA256:
         raise BuildError(
             f"the topic pages of Python {platform.python_version()} are not those of Python {PYTHON_VERSION}: "
-            f"SHA-256 {found[:16]}, recorded {TOPICS_SHA256[:16]}. "
+            f"SHA-256 {pages_hash(pages)[:16]}, recorded {TOPICS_SHA256[:16]}. "
             f"Patch releases change the pages, so run this with Python {PYTHON_VERSION}."
         )
     return pages
+
+
+def load_newer_pages(program: str) -> Pages:
+    """Return the pages that another Python ships, or fail when they are not those that the newer chunks come from."""
+    wanted = f"Give the path of a Python {NEWER_VERSION} with --newer."
+    code = "import json; from pydoc_data.topics import topics; print(json.dumps(topics))"
+    try:
+        done = subprocess.run([program, "-I", "-c", code], capture_output=True, check=True, encoding="utf-8")
+        pages = dict(sorted(json.loads(done.stdout).items()))
+    except (OSError, ValueError) as error:
+        raise BuildError(f"no newer pages from {program!r}: {error}. {wanted}") from error
+    except subprocess.CalledProcessError as error:
+        said = (error.stderr.strip().splitlines() or ["no message"])[0]
+        raise BuildError(f"no newer pages from {program!r}: exit code {error.returncode}, {said}. {wanted}") from error
+    if pages_hash(pages) != NEWER_SHA256:
+        raise BuildError(
+            f"the topic pages of {program!r} are not those of Python {NEWER_VERSION}: "
+            f"SHA-256 {pages_hash(pages)[:16]}, recorded {NEWER_SHA256[:16]}. {wanted}"
+        )
+    return pages
+
+
+def pages_hash(pages: Pages) -> str:
+    """Return the SHA-256 of all pages with their keys."""
+    return hashlib.sha256(json.dumps(pages, sort_keys=True).encode()).hexdigest()
+
+
+def served_pages(pages: Pages, newer: Pages) -> list[Page]:
+    """Return what the index serves: most pages as they were labelled, some in the newer version, one in both."""
+    now = [(doc_id, NEWER_VERSION, newer[doc_id]) for doc_id in (*REPLACED, *KEPT_IN_BOTH)]
+    labelled = [(doc_id, PYTHON_VERSION, text) for doc_id, text in pages.items() if doc_id not in REPLACED]
+    return [Page(doc_id, doc_version(text), python, text) for doc_id, python, text in sorted(labelled + now)]
 
 
 def short_hash(text: str, digits: int) -> str:
@@ -56,12 +106,18 @@ def short_hash(text: str, digits: int) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:digits]
 
 
-def cut_chunks(doc_id: str, text: str, size: int) -> list[Chunk]:
+def doc_version(text: str) -> str:
+    """Return what the tables call this version of a page."""
+    return short_hash(text, 12)
+
+
+def cut_chunks(page: Page, size: int) -> list[Chunk]:
     """Cut a page into chunks of ``size`` words that tile it: white space belongs to the chunk before it."""
-    starts = [match.start() for match in re.finditer(r"\S+", text)]
-    bounds = [0, *starts[size::size], len(text)]
+    starts = [match.start() for match in re.finditer(r"\S+", page.text)]
+    bounds = [0, *starts[size::size], len(page.text)]
+    name = page.doc_id if page.python_version == PYTHON_VERSION else f"{page.doc_id}/{page.python_version}"
     return [
-        Chunk(doc_id, f"{doc_id}/w{size}/{i + 1:03}", start, end, len(starts[i * size : (i + 1) * size]))
+        Chunk(page, f"{name}/w{size}/{i + 1:03}", start, end, len(starts[i * size : (i + 1) * size]))
         for i, (start, end) in enumerate(pairwise(bounds))
     ]
 
@@ -141,11 +197,13 @@ def label(pages: Pages, questions: Sequence[Mapping[str, Any]]) -> tuple[pl.Data
                 grade = gold["relevance"] if texts == held[gold["doc"]] else 1
                 grades[doc_id] = by_hand.get(doc_id, max(grade, grades.get(doc_id, 0)))
         qrels |= {(question["id"], doc_id): grade for doc_id, grade in grades.items()}
-    qrel_rows = [(*key, grade) for key, grade in sorted(qrels.items())]
-    evidence_rows = [(*row, short_hash(pages[row[2]], 12)) for row in sorted(evidence)]
+    qrel_rows = [(*key, grade, doc_version(pages[key[1]])) for key, grade in sorted(qrels.items())]
+    evidence_rows = [(*row, doc_version(pages[row[2]])) for row in sorted(evidence)]
     return (
         pl.DataFrame(
-            qrel_rows, schema={"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64}, orient="row"
+            qrel_rows,
+            schema={"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64, "doc_version": pl.String},
+            orient="row",
         ),
         pl.DataFrame(
             evidence_rows,
@@ -162,13 +220,13 @@ def label(pages: Pages, questions: Sequence[Mapping[str, Any]]) -> tuple[pl.Data
     )
 
 
-def search(pages: Pages, questions: Sequence[Mapping[str, Any]], size: int) -> pl.DataFrame:
-    """Return the best chunks of one size for every question, as BM25 ranks them."""
-    chunks = [chunk for doc_id, text in pages.items() for chunk in cut_chunks(doc_id, text, size)]
-    tokens = bm25s.tokenize([pages[c.doc_id][c.start : c.end] for c in chunks], show_progress=False)
+def search(served: Sequence[Page], questions: Sequence[Mapping[str, Any]], size: int) -> pl.DataFrame:
+    """Return the best chunks of one size for every question, as BM25 ranks them, and whether they were passed on."""
+    chunks = [chunk for page in served for chunk in cut_chunks(page, size)]
+    tokens = bm25s.tokenize([c.page.text[c.start : c.end] for c in chunks], show_progress=False)
     index = bm25s.BM25(method="lucene", k1=K1, b=B, dtype="float64", backend="numpy")
     index.index(tokens, show_progress=False)
-    rows = []
+    run, rows = f"bm25-w{size}", []
     for question in sorted(questions, key=lambda question: question["id"]):
         words = bm25s.tokenize(question["text"], return_ids=False, show_progress=False)[0]
         if not words:  # a question of symbols and stop words alone; the library cannot score it
@@ -176,9 +234,12 @@ def search(pages: Pages, questions: Sequence[Mapping[str, Any]], size: int) -> p
         # All chunks are scored and sorted here: the library's own selection leaves the order of ties open.
         # Rounding comes first, so that noise in the last bits can never decide a tie.
         scored = [(round(float(score), 6), chunk) for score, chunk in zip(index.get_scores(words), chunks, strict=True)]
-        best = sorted((pair for pair in scored if pair[0] > 0), key=lambda pair: (-pair[0], pair[1][:2]))[:TOP_K]
+        best = sorted(
+            (pair for pair in scored if pair[0] > 0),
+            key=lambda pair: (-pair[0], pair[1].page.doc_id, pair[1].chunk_id),
+        )[:TOP_K]
         rows += [
-            (f"bm25-w{size}", question["id"], rank, score, c.chunk_id, c.doc_id, c.start, c.end, c.n_words)
+            (run, question["id"], rank, score, c.chunk_id, c.page.doc_id, c.page.doc_version, c.start, c.end, c.n_words)
             for rank, (score, c) in enumerate(best, start=1)
         ]
     schema = {
@@ -188,16 +249,35 @@ def search(pages: Pages, questions: Sequence[Mapping[str, Any]], size: int) -> p
         "score": pl.Float64,
         "chunk_id": pl.String,
         "doc_id": pl.String,
+        "doc_version": pl.String,
         "chunk_start": pl.Int64,
         "chunk_end": pl.Int64,
         "n_tokens": pl.Int64,
     }
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    passed_on = pl.col("n_tokens").cum_sum().over("query_id") <= CONTEXT_TOKENS
+    return pl.DataFrame(rows, schema=schema, orient="row").with_columns(passed_on.alias("in_context"))
 
 
-def topic_tables(questions_file: Path) -> Tables:
+def answer(hits: pl.DataFrame, queries: pl.DataFrame) -> pl.DataFrame:
+    """Return what became of every question in one run: it is declined when its best hit scores too low."""
+    best = hits.group_by("run_id", "query_id").agg(pl.col("score").max())
+    asked = queries.select("query_id").join(hits.select("run_id").unique(), how="cross")
+    return (
+        asked.join(best, on=["run_id", "query_id"], how="left")
+        .select(
+            "run_id",
+            "query_id",
+            retrieved=pl.col("score").is_not_null(),
+            answered=(pl.col("score") >= ANSWER_SCORE).fill_null(value=False),
+        )
+        .sort("run_id", "query_id")
+    )
+
+
+def topic_tables(questions_file: Path, newer_program: str) -> Tables:
     """Return every table of ``data/topics`` under its path."""
     pages, questions = load_pages(), read_questions(questions_file)
+    served = served_pages(pages, load_newer_pages(newer_program))
     qrels, evidence = label(pages, questions)
     queries = pl.DataFrame(
         [(q["id"], q["text"], q["area"], q["status"]) for q in sorted(questions, key=lambda q: q["id"])],
@@ -206,10 +286,14 @@ def topic_tables(questions_file: Path) -> Tables:
     )
     documents = pl.DataFrame(
         # The title is made from the key: the heading of a page is already a piece of its text.
-        [(key, short_hash(text, 12), f"Python topic: {key}", len(text)) for key, text in pages.items()],
-        schema={"doc_id": pl.String, "doc_version": pl.String, "title": pl.String, "n_chars": pl.Int64},
+        [(p.doc_id, p.doc_version, f"Python topic: {p.doc_id}", p.python_version, len(p.text)) for p in served],
+        schema={
+            **dict.fromkeys(("doc_id", "doc_version", "title", "python_version"), pl.String),
+            "n_chars": pl.Int64,
+        },
         orient="row",
     )
-    named = {"qrels": qrels, "evidence": evidence, "queries": queries, "documents": documents}
-    runs = {f"hits/bm25-w{size}": search(pages, questions, size) for size in CHUNK_SIZES}
+    runs = {f"hits/bm25-w{size}": search(served, questions, size) for size in CHUNK_SIZES}
+    requests = pl.concat([answer(hits, queries) for hits in runs.values()])
+    named = {"qrels": qrels, "evidence": evidence, "queries": queries, "documents": documents, "requests": requests}
     return {f"topics/{name}.parquet": table for name, table in (named | runs).items()}
