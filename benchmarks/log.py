@@ -9,19 +9,27 @@ from pathlib import Path
 from typing import Literal
 
 IdKind = Literal["string", "integer"]
+Variant = Literal["plain", "context", "requests"]
 
 CUTS = (1, 3, 5, 10, 20, 50, 100)
+BUDGETS = (250, 500, 1000, 2000, 4000, 8000, 16000)  # in tokens; all hits of a query have about 21,000
 HITS_PER_QUERY = 100
+REQUESTS_PER_QUERY = 5  # of the variant in which queries are asked again
 GENERATOR_VERSION = 1  # raise it when the same parameters give other rows, so that old logs are not reused
 
 
 @dataclass(frozen=True)
 class LogSpec:
-    """The parameters that determine every row of a log."""
+    """The parameters that determine every row of a log.
+
+    variant: `context` has what the context and token cuts and the measures of evidence need, with the hits and labels
+    of `plain`; `requests` has other hits, of queries that are asked several times.
+    """
 
     rows: int
     ids: IdKind = "string"
     seed: int = 0
+    variant: Variant = "plain"
 
     def __post_init__(self) -> None:
         if self.rows < 1 or self.rows % (HITS_PER_QUERY * self.n_files):
@@ -33,14 +41,20 @@ class LogSpec:
         return 10 if self.rows >= 10_000_000 else 1
 
     @property
-    def n_queries(self) -> int:
-        """Every query has the same number of hits."""
+    def n_units(self) -> int:
+        """Queries, or requests where they repeat queries; every one has the same number of hits."""
         return self.rows // HITS_PER_QUERY
+
+    @property
+    def n_queries(self) -> int:
+        """The distinct ones."""
+        return -(-self.n_units // REQUESTS_PER_QUERY) if self.variant == "requests" else self.n_units
 
     @property
     def folder_name(self) -> str:
         """One folder per log, so that logs of several sizes can lie side by side."""
-        return f"{self.ids}-{self.rows}-seed{self.seed}"
+        plain = f"{self.ids}-{self.rows}-seed{self.seed}"
+        return plain if self.variant == "plain" else f"{plain}-{self.variant}"
 
     def stamp(self) -> str:
         """Say what the stamp file holds when the folder has this log."""
@@ -62,6 +76,11 @@ class LogFiles:
     def qrels(self) -> Path:
         """The labels."""
         return self.folder / "qrels.parquet"
+
+    @property
+    def evidence(self) -> Path:
+        """The passages, which the context variant alone has."""
+        return self.folder / "evidence.parquet"
 
     @property
     def stamp(self) -> Path:

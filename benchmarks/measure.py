@@ -12,6 +12,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from context_peers import CONTEXT_PEERS
 from log import LogFiles
 from peers import PEERS, Work
 
@@ -53,4 +54,5 @@ def _peak_gb() -> float:
 
 if __name__ == "__main__":
     peer, folder = sys.argv[1:]
-    print(json.dumps(asdict(run_once(PEERS[peer](LogFiles(Path(folder)))))))
+    prepare = {**PEERS, **CONTEXT_PEERS}[peer]
+    print(json.dumps(asdict(run_once(prepare(LogFiles(Path(folder)))))))

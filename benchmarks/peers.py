@@ -10,7 +10,8 @@ Parquet to the mean of every cut in CUTS, and is what `measure.py` times.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from log import CUTS, HITS_PER_QUERY, LogFiles
@@ -23,39 +24,32 @@ Nested = dict[str, dict[str, Any]]
 
 
 def bare_scan(files: LogFiles) -> Work:
-    """Decode and hash the three columns: the least that any exact answer has to do. It has no means."""
-    import polars as pl
-
-    def work() -> list[float]:
-        columns = [pl.col(name).hash().max() for name in ("query_id", "rank", "doc_id")]
-        pl.scan_parquet(files.hit_files(), glob=False).select(columns).collect(engine="streaming")
-        return []
-
-    return work
+    """The three columns that every document measure needs."""
+    return scan(files, ("query_id", "rank", "doc_id"))
 
 
 def docrecall_chunks(files: LogFiles) -> Work:
     """Ours, cut at chunks, the contract checked."""
-    return _docrecall(files, "doc_recall@" + ",".join(f"{k}" for k in CUTS))
+    return docrecall(files, [f"doc_recall@{k}" for k in CUTS])
 
 
 def docrecall_docs(files: LogFiles) -> Work:
     """Ours, cut at documents, the contract checked."""
-    return _docrecall(files, "doc_recall@" + ",".join(f"{k}docs" for k in CUTS))
+    return docrecall(files, [f"doc_recall@{k}docs" for k in CUTS])
 
 
 def duckdb_chunks(files: LogFiles) -> Work:
     """DuckDB, cut at chunks."""
     from sql import chunks_sql
 
-    return _duckdb(chunks_sql(files))
+    return duckdb(chunks_sql(files))
 
 
 def duckdb_docs(files: LogFiles) -> Work:
     """DuckDB, cut at documents."""
     from sql import documents_sql
 
-    return _duckdb(documents_sql(files))
+    return duckdb(documents_sql(files))
 
 
 def pytrec_eval_docs(files: LogFiles) -> Work:
@@ -101,24 +95,37 @@ PEERS: dict[str, Callable[[LogFiles], Work]] = {
 }
 
 
-def _docrecall(files: LogFiles, measures: str) -> Work:
-    from docrecall import score
+def scan(files: LogFiles, names: Iterable[str]) -> Work:
+    """Decode and hash some columns: the least that any exact answer has to do. It has no means."""
+    import polars as pl
 
     def work() -> list[float]:
-        summary = score(files.hits, files.qrels, measures=[measures]).summary()
-        mean_of = dict(summary.select("measure", "mean").iter_rows())
-        unit = "docs" if "docs" in measures else ""
-        return [float(mean_of[f"doc_recall@{k}{unit}"]) for k in CUTS]
+        columns = [pl.col(name).hash().max() for name in names]
+        pl.scan_parquet(files.hit_files(), glob=False).select(columns).collect(engine="streaming")
+        return []
 
     return work
 
 
-def _duckdb(query: str) -> Work:
-    import duckdb
+def docrecall(files: LogFiles, measures: Sequence[str], **tables: Path) -> Work:
+    """Score with these measures. tables: what is needed beside hits and labels."""
+    from docrecall import score
+
+    def work() -> list[float]:
+        summary = score(files.hits, files.qrels, measures=measures, **tables).summary()
+        mean_of = dict(summary.select("measure", "mean").iter_rows())
+        return [float(mean_of[measure]) for measure in measures]
+
+    return work
+
+
+def duckdb(query: str) -> Work:
+    """Run a query whose one row is the means."""
+    from duckdb import connect
 
     def work() -> list[float]:
         # Row order is of no use to us, and keeping it costs memory.
-        with duckdb.connect(config={"preserve_insertion_order": False}) as connection:
+        with connect(config={"preserve_insertion_order": False}) as connection:
             means = connection.execute(query).fetchone()
         if means is None:
             raise RuntimeError("DuckDB returned no row")

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -91,12 +92,13 @@ def wanted_rows(arguments: argparse.Namespace) -> list[int]:
     return sorted(rows | {100_000_000} if arguments.full else rows)
 
 
-def require_docrecall() -> None:
-    """Fail before any log is written."""
-    asked = subprocess.run([sys.executable, "-c", "from docrecall import score"], capture_output=True, check=False)
+def require_docrecall(code: str = "from docrecall import score") -> None:
+    """Fail before any log is written. code: needs what the run needs of docrecall."""
+    asked = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)
     if asked.returncode:
+        said = asked.stderr.strip().rpartition("\n")[2]
         raise BenchmarkError(
-            "`from docrecall import score` does not work in this environment. Install docrecall there, "
+            f"docrecall is not in this environment, or cannot do what this run needs ({said}). Install it there, "
             "or pass --without-docrecall to compare the others among each other."
         )
 
@@ -108,18 +110,19 @@ def bench_log(spec: LogSpec, arguments: argparse.Namespace) -> list[Line]:
     progress(f"log {spec.folder_name}")
     write_log(spec, files)
     try:
-        runs = run_in_turns(peers_for(spec, arguments), files, arguments.repeat)
+        runs = run_in_turns(dict.fromkeys(peers_for(spec, arguments), files), arguments.repeat)
     finally:
         if not (was_there or arguments.keep):
             shutil.rmtree(files.folder)
     check_answers(runs)
-    return [line_of(peer, spec, runs) for peer in runs]
+    return [line_of(peer, TITLES[peer], "bare_scan", spec, runs) for peer in runs]
 
 
 def write_log(spec: LogSpec, files: LogFiles) -> None:
     """Generate in a child, see the note at the imports."""
     command = ["generate.py", "--rows", str(spec.rows), "--ids", spec.ids, "--seed", str(spec.seed)]
-    run_script(*command, "--out", str(files.folder))
+    variant = [] if spec.variant == "plain" else [f"--{spec.variant}"]
+    run_script(*command, *variant, "--out", str(files.folder))
 
 
 def peers_for(spec: LogSpec, arguments: argparse.Namespace) -> list[str]:
@@ -132,11 +135,11 @@ def peers_for(spec: LogSpec, arguments: argparse.Namespace) -> list[str]:
     return [peer for peer in TITLES if peer not in left_out]
 
 
-def run_in_turns(peers: list[str], files: LogFiles, repeat: int) -> Runs:
-    """Run all peers once, then all again: A B C, A B C, ..."""
+def run_in_turns(peers: Mapping[str, LogFiles], repeat: int) -> Runs:
+    """Run all peers once, each on its log, then all again: A B C, A B C, ..."""
     runs: Runs = defaultdict(list)
     for turn in range(repeat):
-        for peer in peers:
+        for peer, files in peers.items():
             run = json.loads(run_script("measure.py", peer, str(files.folder)))
             progress(f"  {turn + 1}/{repeat} {peer}: {run['wall']:.2f} s")
             runs[peer].append(run)
@@ -160,20 +163,21 @@ def check_answer(peer: str, unit: str, means: list[float], reference: str, expec
             raise BenchmarkError(f"recall at {k} {unit}: {peer} says {mean!r}, {reference} {wanted!r}")
 
 
-def line_of(peer: str, spec: LogSpec, runs: Runs) -> Line:
-    """Collect the runs of a peer."""
+def line_of(peer: str, title: str, bare: str, spec: LogSpec, runs: Runs) -> Line:
+    """Collect the runs of a peer, and of the bare scan of the columns that it needs."""
 
     def figures(of: str, name: str) -> tuple[float, ...]:
         return tuple(run[name] for run in runs[of])
 
     return Line(
         peer=peer,
+        title=title,
         spec=spec,
         walls=figures(peer, "wall"),
         cpus=figures(peer, "cpu"),
         peaks_gb=figures(peer, "peak_gb"),
-        bare_walls=figures("bare_scan", "wall"),
-        bare_cpus=figures("bare_scan", "cpu"),
+        bare_walls=figures(bare, "wall"),
+        bare_cpus=figures(bare, "cpu"),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from log import CUTS, LogFiles
 
 _RELEVANT = "relevant AS (SELECT query_id, doc_id FROM {qrels} WHERE relevance >= 1)"
@@ -46,27 +48,29 @@ placed AS (
 
 def chunks_sql(files: LogFiles) -> str:
     """Mean doc_recall among the first k chunks, every k of CUTS in one pass."""
-    return _filled(_CHUNKS, files)
+    return filled(_CHUNKS, files, CUTS)
 
 
 def documents_sql(files: LogFiles) -> str:
     """Mean doc_recall among the first k documents in order of first appearance."""
-    return _filled(_DOCUMENTS, files)
+    return filled(_DOCUMENTS, files, CUTS)
 
 
-def _filled(template: str, files: LogFiles) -> str:
-    relevant = _RELEVANT.format(qrels=_table([str(files.qrels)]))
-    return template.format(relevant=relevant, hits=_table(files.hit_files()), means=_means())
+def filled(template: str, files: LogFiles, cuts: Iterable[int]) -> str:
+    """Put the tables of a log and the means at the cuts into a query that places labels."""
+    relevant = _RELEVANT.format(qrels=table([str(files.qrels)]))
+    return template.format(relevant=relevant, hits=table(files.hit_files()), means=_means(cuts))
 
 
-def _means() -> str:
+def _means(cuts: Iterable[int]) -> str:
     """From one row per label with its `place` to the macro mean over labelled queries, one column per cut."""
-    counts = ", ".join(f"count(*) FILTER (WHERE place <= {k}) AS found_{k}" for k in CUTS)
-    means = ", ".join(f"avg(found_{k} / n_relevant)" for k in CUTS)
+    counts = ", ".join(f"count(*) FILTER (WHERE place <= {k}) AS found_{k}" for k in cuts)
+    means = ", ".join(f"avg(found_{k} / n_relevant)" for k in cuts)
     per_query = f"SELECT count(*) AS n_relevant, {counts} FROM placed GROUP BY query_id"
     return f"per_query AS ({per_query})\nSELECT {means} FROM per_query"
 
 
-def _table(paths: list[str]) -> str:
+def table(paths: list[str], options: str = "") -> str:
+    """Name Parquet files as a table."""
     quoted = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
-    return f"read_parquet([{quoted}])"
+    return f"read_parquet([{quoted}]{options})"

@@ -28,6 +28,7 @@ class Line:
     """All runs of one peer on one log, beside the bare scans that ran between them."""
 
     peer: str
+    title: str
     spec: LogSpec
     walls: tuple[float, ...]
     cpus: tuple[float, ...]
@@ -49,8 +50,8 @@ class Line:
         """One row of the table."""
         wall = f"{_seconds(median(self.walls))} ({_seconds(min(self.walls))}-{_seconds(max(self.walls))})"
         return [
-            TITLES[self.peer],
-            _rows(self.spec.rows),
+            self.title,
+            millions(self.spec.rows),
             self.spec.ids,
             wall,
             f"{self.wall_ratio:.1f}",
@@ -73,15 +74,16 @@ def verdicts(lines: Iterable[Line]) -> list[str]:
     for line in lines:
         if line.peer not in GOAL_RATIO:
             continue
-        name = f"{TITLES[line.peer]}, {_rows(line.spec.rows)} rows, {line.spec.ids} ids"
+        name = f"{line.title}, {millions(line.spec.rows)} rows, {line.spec.ids} ids"
         if line.spec.rows >= GOAL_ROWS:
-            found.append(_verdict(name, line.wall_ratio, GOAL_RATIO[line.peer], "x the bare scan"))
+            found.append(verdict(name, line.wall_ratio, GOAL_RATIO[line.peer], "x the bare scan"))
         if line.spec.rows >= GOAL_PEAK_ROWS:
-            found.append(_verdict(name, max(line.peaks_gb), GOAL_PEAK_GB, "GB at the peak"))
-    return found or [f"No goal speaks of logs under {_rows(GOAL_ROWS)} rows."]
+            found.append(verdict(name, max(line.peaks_gb), GOAL_PEAK_GB, "GB at the peak"))
+    return found or [f"No goal speaks of logs under {millions(GOAL_ROWS)} rows."]
 
 
-def _verdict(name: str, value: float, goal: float, unit: str) -> str:
+def verdict(name: str, value: float, goal: float, unit: str) -> str:
+    """Say whether a goal was reached."""
     # Compared as measured, not as printed: 6.04 is not 6.
     word = "reached" if value <= goal else "not reached"
     return f"{name}: {value:.2f} {unit}, goal at most {goal:g}: {word}"
@@ -91,5 +93,6 @@ def _seconds(value: float) -> str:
     return f"{value:#.3g}"  # three digits: a bare scan of 1 M rows takes a few hundredths
 
 
-def _rows(rows: int) -> str:
+def millions(rows: int) -> str:
+    """A number of rows as the tables print it."""
     return f"{rows / 1e6:g} M"
