@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         OutputError,
         UsageError,
     )
+    from docrecall.funnel import Funnel, funnel
     from docrecall.options import Options
     from docrecall.reference import doc_recall
     from docrecall.score import score
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DataError",
     "DocrecallError",
+    "Funnel",
     "InputError",
     "InputTypeError",
     "MeasureError",
@@ -38,12 +40,15 @@ __all__ = [
     "UsageError",
     "__version__",
     "doc_recall",
+    "funnel",
     "load",
     "score",
 ]
 
 # Loaded on first use: `docrecall --help` answers before polars would have been imported.
 _HOMES = {
+    "Funnel": "funnel",
+    "funnel": "funnel",
     "Options": "options",
     "Scores": "scores",
     "doc_recall": "reference",
@@ -68,7 +73,7 @@ def __dir__() -> list[str]:
 class _Package(ModuleType):
     def __setattr__(self, name: str, value: object) -> None:
         # Importing the module docrecall.score would bind it here, where the function of that name belongs.
-        if not (name == "score" and isinstance(value, ModuleType)):
+        if not (name in ("score", "funnel") and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 
 

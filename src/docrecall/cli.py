@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter, UnusedCliTokensError
 
 from docrecall.errors import DataError, DocrecallError, OutputError, UsageError
-from docrecall.options import NormalizeIds, OnBadRows, Options, Order, Ranks, Universe
+from docrecall.options import NormalizeIds, OnBadRows, Options, Order, Ranks, Stale, Unit, Universe, Versions
 from docrecall.show import printable
 from docrecall.version import __version__
 
@@ -31,7 +31,22 @@ app = App(
     help_format="plaintext",
     suppress_keyboard_interrupt=False,
 )
-_TABLES, _POLICIES = Group("Tables", sort_key=1), Group("Policies", sort_key=2)
+_TABLES, _POLICIES, _FUNNEL = (Group(name, sort_key=n) for n, name in enumerate(("Tables", "Policies", "Funnel"), 1))
+
+
+@Parameter(name="*", group=_FUNNEL)
+@dataclass(frozen=True, kw_only=True)
+class FunnelOptions:
+    """The funnel of `docrecall.funnel`: where answers get lost."""
+
+    funnel: Annotated[
+        bool, Parameter(negative="", help="Show how many units pass each step from labels to answer.")
+    ] = False
+    cut: Annotated[str, Parameter(help="The cut that documents and passages must be in.")] = "@10"
+    budget: Annotated[str, Parameter(help="The token budget; left out where nobody counted tokens.")] = "@2000tokens"
+    coverage: Annotated[float, Parameter(help="The share of a passage that must be there.")] = 1.0
+    need: Annotated[Literal["any", "all"], Parameter(help="Any relevant document and passage, or all of them.")] = "any"
+
 
 Format = Literal["table", "json", "csv", "markdown", "parquet"]
 Shown = Annotated[Format, Parameter(help="How results are printed on stdout.")]
@@ -48,10 +63,20 @@ class Tables:
     """The tables to read."""
 
     hits: Annotated[list[str], Parameter(negative="", help=_HITS_HELP)]
-    qrels: Annotated[str, Parameter(help="The labels.")]
-    queries: Annotated[str | None, Parameter(help="The list of queries to score, with label_status.")] = None
+    qrels: Annotated[str | None, Parameter(help="The labels; may be left out where evidence is given.")] = None
+    queries: Annotated[str | None, Parameter(help="The list of queries to score, with label_status and weight.")] = None
+    evidence: Annotated[str | None, Parameter(help="Gold passages (spans) and gold chunks.")] = None
+    documents: Annotated[str | None, Parameter(help="The documents of the index: versions and aliases.")] = None
+    requests: Annotated[str | None, Parameter(help="The logged requests to score, and what was answered.")] = None
+    chunks: Annotated[str | None, Parameter(help="The chunks of the index: what hits lack, by chunk_id.")] = None
     map: Annotated[list[str] | None, Parameter(negative="", help=_MAP_HELP)] = None
     read: Annotated[list[str] | None, Parameter(negative="", help=_READ_HELP)] = None
+
+    @property
+    def labels(self) -> dict[str, str | None]:
+        """Every table but hits, by name."""
+        names = ("qrels", "evidence", "queries", "requests", "documents", "chunks")
+        return {name: getattr(self, name) for name in names}
 
 
 @Parameter(name="*", group=_POLICIES)
@@ -68,6 +93,11 @@ class Policies:
     )
     universe: Annotated[Universe, Parameter(help="Score all labelled queries, or only those with hits.")] = "all"
     normalize_ids: Annotated[NormalizeIds, Parameter(help="Normalise String ids on all tables.")] = "none"
+    versions: Annotated[Versions, Parameter(help="Whether hits must be at the labelled doc_version.")] = "match"
+    stale: Annotated[Stale, Parameter(help="Leave units with outdated labels out, or score such labels as misses.")] = (
+        "exclude"
+    )
+    unit: Annotated[Unit, Parameter(help="Take means over logged requests, or over queries.")] = "request"
 
 
 @app.command
@@ -80,18 +110,18 @@ def score(
     out: Annotated[str | None, Parameter(help="A folder for the results, replaced as a whole.")] = None,
     format: Shown = "table",
     batch_rows: Annotated[int | None, Parameter(help="About how many hits are worked on at a time.")] = None,
+    funnel: FunnelOptions | None = None,
     policies: Policies | None = None,
 ) -> int:
     """Score hits against labels. The Python twin is docrecall.score."""
+    from docrecall.funnel import funnel as follow  # noqa: PLC0415
     from docrecall.report import files, terminal  # noqa: PLC0415
     from docrecall.score import score as score_tables  # noqa: PLC0415
 
-    asked: dict[str, Any] = {"measures": measure, "batch_rows": batch_rows}
+    asked: dict[str, Any] = {**tables.labels, "measures": measure, "batch_rows": batch_rows}
     with _progress() as progress:
         scores = score_tables(
             named_paths(tables.hits),
-            tables.qrels,
-            queries=tables.queries,
             map=tables.map,
             read=tables.read,
             out=out,
@@ -101,11 +131,15 @@ def score(
         )
     if out is not None:
         print(f"docrecall: results are in {printable(out)}", file=sys.stderr)
+    asked_funnel = asdict(funnel or FunnelOptions())
+    steps = follow(scores, **asked_funnel) if asked_funnel.pop("funnel") else None
     with _printing():
         if format == "table":
             terminal.print_scores(scores, terminal.console())
+            if steps is not None:
+                terminal.print_funnel(steps, terminal.console())
         else:
-            files.write(scores, format)
+            files.write(scores, format, steps)
             if format in ("csv", "parquet"):  # these have no place for sentences
                 terminal.print_notices(scores, terminal.console(stderr=True))
     return 0
@@ -127,7 +161,7 @@ def check(
     options = Options(**asdict(policies or Policies()))
     with _progress() as progress:
         maps = parse_mapping(tables.map, tables.read)
-        inputs = read_inputs(named_paths(tables.hits), tables.qrels, tables.queries, options, maps)
+        inputs = read_inputs(named_paths(tables.hits), tables.labels, (), options, maps)
         scores = evaluate(inputs, (), options, progress=progress)
     with _printing():
         if format == "json":

@@ -13,9 +13,10 @@ from typing import Any, Literal, get_args
 import polars as pl
 
 from docrecall import findings
+from docrecall.contract import evidence as of_evidence
 from docrecall.contract import hits as of_hits
 from docrecall.contract import labels as of_others
-from docrecall.contract.rules import none_rejected, report, split
+from docrecall.contract.rules import Rule, none_rejected, report, split
 from docrecall.contract.schema import settle_alone
 from docrecall.errors import UsageError
 from docrecall.options import Options
@@ -182,8 +183,7 @@ def _open(name: str, source: Any, maps: Mappings, options: Options) -> list[Tabl
     spec, tmap = TABLES[name], maps.get(name, TableMap())
     if name != "hits":
         return [settle_alone(read_table(source, spec, tmap=tmap), list(spec.required), options)]
-    required = [c for c in spec.required if c != "rank" or not options.by_score]
-    logs = [settle_alone(log, required, options) for log in read_logs(source, spec, tmap)]
+    logs = [settle_alone(log, _required(log, options), options) for log in read_logs(source, spec, tmap)]
     if options.by_score and any("rank" in log.columns for log in logs):
         raise UsageError(
             f"order={options.order!r} ranks hits that have no rank, and these have one, which a conversion keeps. "
@@ -202,6 +202,24 @@ def _open(name: str, source: Any, maps: Mappings, options: Options) -> list[Tabl
     return logs
 
 
+def _required(log: Table, options: Options) -> list[str]:
+    """What hits must have: a log of chunk ids alone names no documents, and scores may stand for ranks."""
+    spare = {"rank"} if options.by_score else set()
+    if "chunk_id" in log.parts[0].schema:
+        spare.add("doc_id")
+    return [c for c in log.spec.required if c not in spare]
+
+
+def _rules(table: Table, options: Options) -> list[Rule]:
+    """The rules of single rows; columns that only some measures read may hold anything."""
+    match table.spec.name:
+        case "hits":
+            return of_hits.row_rules(table, options, values=False)
+        case "evidence":
+            return of_evidence.row_rules(table)
+    return of_others.row_rules(table)
+
+
 def _checked(
     parts: Sequence[Table], options: Options, rows_at_a_time: int
 ) -> Iterator[tuple[pl.DataFrame, pl.DataFrame, list[pl.DataFrame]]]:
@@ -213,8 +231,7 @@ def _checked(
         for table in parts:
             rows = table.read(table.columns, where=where)
             by_hits = table.spec.name == "hits"
-            rules = of_hits.row_rules(table, options) if by_hits else of_others.row_rules(table)
-            rows, broken = split(rows, rules)
+            rows, broken = split(rows, _rules(table, options))
             unit = ["query_id"] if "query_id" in rows.columns else [lead]
             rejected, seen = report(broken, table, unit, options)
             rows = rows.drop(FILE, ROW, *([FAULT] if table.faulty else []))
@@ -227,7 +244,7 @@ def _checked(
 
 def _sorted(rows: pl.DataFrame, table: Table) -> pl.DataFrame:
     """Sort by the key of the table; rows that share it by all columns, so that the order has one outcome."""
-    key = ["query_id", "run_id", "rank"] if table.spec.name == "hits" else list(table.spec.required)
+    key = ["query_id", "run_id", "request_id", "rank"] if table.spec.name == "hits" else list(table.spec.required)
     key = [c for c in key if c in rows.columns]
     rows = rows.sort(key, maintain_order=True)
     tied = pl.all_horizontal(pl.col(c).eq_missing(pl.col(c).shift()) for c in key)

@@ -88,6 +88,43 @@ KINDS: Mapping[str, Kind] = {
     "label_two_grades": Kind(
         "error", "labels that give one (query_id, doc_id) several grades", "Keep one grade for each pair."
     ),
+    "label_two_versions": Kind(
+        "error", "labels that give one (query_id, doc_id) several versions", "Keep one version for each pair."
+    ),
+    "tokens_null": Kind("error", "hits without a number of tokens", "A budget of tokens needs them in every row."),
+    "tokens_negative": Kind("error", "hits with a negative number of tokens", "Tokens are counted from 0."),
+    "tokens_too_large": Kind("error", "hits with 2^31 tokens or more", "No chunk is so long."),
+    "context_null": Kind(
+        "error", "hits that do not say whether they were passed on", "in_context is true or false in every row."
+    ),
+    "span_half": Kind("error", "rows with one end of a span", "A span has a start and an end, or neither."),
+    "span_negative": Kind("error", "rows with a span that begins below 0", "Offsets count characters from 0."),
+    "span_order": Kind("error", "rows with a span that ends where it starts, or before", "Spans are half-open."),
+    "span_too_large": Kind("error", "rows with a span that ends beyond 2^40", "Offsets count characters from 0."),
+    "evidence_empty": Kind(
+        "error", "rows with neither a span nor a chunk", "Evidence names a span (start, end), a chunk_id, or both."
+    ),
+    "chunk_unknown": Kind(
+        "error",
+        "hits of a chunk that the table of chunks does not have",
+        "The table of chunks must be that of the index that the log came from.",
+    ),
+    "chunk_repeated": Kind(
+        "error", "rows that repeat a chunk_id", "Each chunk stands once (once for each run, where run_id is there)."
+    ),
+    "document_repeated": Kind(
+        "error", "rows that repeat a document at the same version", "Each version of a document stands once."
+    ),
+    "alias_conflict": Kind(
+        "error", "rows of a document with several aliases", "A document has one other name at most."
+    ),
+    "alias_cycle": Kind(
+        "error", "documents whose aliases lead round in a circle", "alias_of must lead to a document without alias."
+    ),
+    "request_repeated": Kind(
+        "error", "rows that repeat a request", "Each request stands once, or it would weigh double."
+    ),
+    "weight_invalid": Kind("error", "rows with a weight that is negative or not finite", "Weights are 0 or more."),
     "query_repeated": Kind("error", "rows that repeat a query_id", "Each query stands once, or it would weigh double."),
     "status_unknown": Kind(
         "error", "rows with an unknown status", "It may be answerable, unanswerable, unlabelled or null."
@@ -105,6 +142,11 @@ KINDS: Mapping[str, Kind] = {
     ),
     # tables that do not fit together
     "no_shared_queries": Kind("error", "queries with hits, none of which has a label", "No query id is in common."),
+    "version_mismatch": Kind(
+        "warning",
+        "hits of labelled documents at another version than the labelled one",
+        'They do not count. versions="ignore" (--versions ignore) matches by id alone.',
+    ),
     # counted, and scored all the same
     "duplicate_hits": Kind("info", "hits delivered again, collapsed", "An identical row stands already."),
     "duplicate_labels": Kind("info", "labels delivered again, collapsed", "An identical row stands already."),
@@ -126,6 +168,28 @@ KINDS: Mapping[str, Kind] = {
     "outside_universe": Kind("info", "hits of queries that are not listed", "They are counted and not used."),
     "files_left_out": Kind("info", "files left out because their names start with . or _", "They were not read."),
     "label_conflict": Kind("warning", "queries whose stated label_status the labels contradict", "The status wins."),
+    "evidence_without_label": Kind(
+        "info", "documents of evidence that the labels of their query do not name", "Passages count all the same."
+    ),
+    "gold_not_in_index": Kind(
+        "warning",
+        "relevant labels whose document is not in the table of documents",
+        "They stay in the denominator; the ceiling of doc_recall says what can be reached.",
+    ),
+    "labels_never_requested": Kind(
+        "info", "labelled queries that no request asked", "Requests are the units here, so these are in no mean."
+    ),
+    "narrow_gaps": Kind(
+        "warning",
+        "passages that only gaps of at most 2 characters between chunks keep from being covered",
+        "Splitters drop white space. evidence_recall(gap=2)@.. joins such chunks.",
+    ),
+    "no_shared_chunks": Kind(
+        "warning",
+        "units with hits and gold chunks, none of which their run knows",
+        "Gold chunk ids do not survive another chunking; spans (start, end) do. From 20 such units on this is an error "
+        "for measures of chunks.",
+    ),
     "near_miss_ids": Kind(
         "warning",
         "label ids that no hit has, but that one would have after trimming or NFC",
@@ -156,11 +220,6 @@ KINDS: Mapping[str, Kind] = {
         "columns that look like this one and are not read",
         "Without it labels have grade 1, and hits in lists the rank of their place. If it is meant, map it: "
         "--map TABLE.COLUMN=NAME (map= in Python).",
-    ),
-    "not_compared": Kind(
-        "warning",
-        "columns with a meaning that this version does not apply",
-        "Versions and weights are not read yet: hits count at any version, queries weigh the same.",
     ),
 }
 

@@ -8,15 +8,26 @@ import polars as pl
 
 from docrecall import findings
 from docrecall.contract.known import Known
-from docrecall.contract.overlap import near_documents, near_queries, no_shared_document, refuse_no_shared_query
+from docrecall.contract.lookup import DEFAULT_RUN
+from docrecall.contract.overlap import (
+    MANY,
+    near_documents,
+    near_queries,
+    no_shared_chunk,
+    no_shared_document,
+    refuse_no_shared_query,
+    refuse_other_versions,
+)
 from docrecall.contract.rules import none_rejected
 from docrecall.kernel.batch import Batch
 from docrecall.kernel.per_query import BatchScores
+from docrecall.measures.grammar import Measure
+from docrecall.measures.registry import REGISTRY
 from docrecall.options import Options
-from docrecall.plan import DEFAULT_RUN
 from docrecall.scores import ROWS_SCHEMA
 from docrecall.sources.inputs import Inputs
 from docrecall.sources.table import Table, blame
+from docrecall.tables import UNIT
 
 
 class Ledger:
@@ -29,25 +40,28 @@ class Ledger:
         self.broken = False
         self._duplicates = self._rejected = self._outside = 0
         self._rejected_frames: list[pl.DataFrame] = []
-        self._queries: dict[str, list[pl.Series]] = {
+        self._units: dict[str, list[pl.DataFrame]] = {
             log.run or DEFAULT_RUN: [] for log in inputs.logs if log.run or "run_id" not in log.columns
         }
         self.asked = _asked(inputs.logs)
-        for run in self.asked:
-            self._queries.setdefault(run, [])
-        self._lost: list[pl.Series] = []
+        requests = known.labels.requests
+        named = requests["run_id"].unique() if requests is not None and "run_id" in requests.columns else ()
+        for run in [*self.asked, *sorted(named)]:
+            self._units.setdefault(run, [])
+        self._lost: list[pl.DataFrame] = []
         self._altered: list[pl.Series] = []
+        self._gold_chunks: list[pl.DataFrame] = []
         self._met = False
-        self._matches = self._labelled_hit_units = 0
+        self._matches = self._labelled_hit_units = self._mismatched_units = 0
 
     @property
-    def runs(self) -> dict[str, list[pl.Series]]:
-        """Run -> the queries it has rows for. A log without rows is one run all the same."""
-        return self._queries or {DEFAULT_RUN: []}
+    def runs(self) -> dict[str, list[pl.DataFrame]]:
+        """Run -> the units it has rows for, without their run. A log without rows is one run all the same."""
+        return self._units or {DEFAULT_RUN: []}
 
     @property
-    def lost(self) -> list[pl.Series]:
-        """Queries of rows that name no run: such a row touches its query in every run."""
+    def lost(self) -> list[pl.DataFrame]:
+        """Keys of rows that lack a part of them: such a row touches every unit that it may belong to."""
         return self._lost
 
     def breaks(self, batch: Batch) -> bool:
@@ -55,12 +69,14 @@ class Ledger:
         return self._options.on_bad_rows == "error" and batch.rejected is not None and batch.rejected.height > 0
 
     def note_units(self, batch: Batch) -> None:
-        """Note which units have rows, and which queries have rows of no run."""
-        if batch.rejected is not None and "run_id" in batch.rejected.columns:
-            lost = batch.rejected.filter(pl.col("run_id").is_null(), pl.col("query_id").is_not_null())
-            self._lost.append(lost["query_id"])
+        """Note which units have rows, and which rows do not name their unit in full."""
+        if batch.rejected is not None:
+            key = batch.rejected.select(c for c in UNIT if c in batch.rejected.columns)
+            lost = key.filter(pl.any_horizontal(pl.all().is_null()), pl.col("query_id").is_not_null()).unique()
+            if lost.height:
+                self._lost.append(lost)
         for (run,), units in batch.units.partition_by("run_id", as_dict=True).items():
-            self._queries.setdefault(run, []).append(units["query_id"])
+            self._units.setdefault(run, []).append(units.select(c for c in UNIT[1:] if c in units.columns))
 
     def add(self, batch: Batch, scores: BatchScores | None = None) -> None:
         """Add a batch; without scores it counts as broken."""
@@ -79,8 +95,10 @@ class Ledger:
             self._rejected_frames.append(batch.rejected)
         self.findings += scores.findings
         self._altered.append(scores.altered_docs)
+        self._gold_chunks.append(scores.gold_chunks)
         self._matches += scores.n_matches
         self._labelled_hit_units += scores.labelled_hit_units
+        self._mismatched_units += scores.mismatched_units
 
     def close(self) -> None:
         """Raise the DataError of a run that met broken rows, and InputError when fewer rows came than footers told."""
@@ -89,18 +107,26 @@ class Ledger:
         if self.broken:
             findings.raise_errors(findings.merge(self.findings))
 
-    def cross_check(self, accounting: pl.DataFrame, *, matters: bool) -> None:
-        """Look whether hits and labels meet. `matters`: whether any measure depends on it. May raise a DataError."""
+    def cross_check(self, accounting: pl.DataFrame, measures: Sequence[Measure]) -> None:
+        """Look whether hits and labels meet. May raise a DataError, where a measure would be wrong if they do not."""
         qrels = self._known.labels.qrels
-        queries = [*self._lost, *(s for seen in self._queries.values() for s in seen)]
+        depends = {REGISTRY[m.name].labels for m in measures}
+        queries = [u["query_id"] for seen in self._units.values() for u in seen]
+        queries += [bad["query_id"] for bad in self._lost]
         if qrels.height and sum(map(len, queries)):
             if not self._met and not self._share_a_query(queries):
                 refuse_no_shared_query(queries, qrels)
-            if not self._matches and self._labelled_hit_units:
-                self.findings += no_shared_document(self._inputs.logs, qrels, self._labelled_hit_units, matters=matters)
+            if not self._matches and self._mismatched_units >= MANY and "documents" in depends:
+                refuse_other_versions(self.findings, self._mismatched_units)
+            if not self._matches and not self._mismatched_units and self._labelled_hit_units:
+                matters = "documents" in depends
+                self.findings += no_shared_document(self._known.logs, qrels, self._labelled_hit_units, matters=matters)
             self.findings += near_queries(queries, qrels)
             altered = pl.concat(self._altered).unique()
-            self.findings += near_documents(self._inputs.logs, qrels, altered)
+            self.findings += near_documents(self._known.logs, qrels, altered)
+            self.findings += no_shared_chunk(self._known, pl.concat(self._gold_chunks), matters="chunks" in depends)
+        if "requests" not in self._inputs.tables and any("request_id" in log.columns for log in self._inputs.logs):
+            self.findings += self._never_requested(queries)
         lacking = int(accounting.filter(2 * pl.col("n_no_hits") > pl.col("n_scored"))["n_no_hits"].sum())
         if lacking:
             self.findings.append(findings.finding("mostly_without_hits", "hits", None, lacking, n_queries=lacking))
@@ -110,45 +136,61 @@ class Ledger:
 
     def _share_a_query(self, queries: list[pl.Series]) -> bool:
         """Whether bad rows, which the kernel does not meet, show that both sides name queries in the same way."""
-        labels = pl.concat([self._known.labels.qrels["query_id"], self._known.qrels.rejected["query_id"].drop_nulls()])
+        bad = [self._known.checks[name].rejected["query_id"].drop_nulls() for name in self._label_tables]
+        labels = pl.concat([self._known.labels.qrels["query_id"], *bad])
         return bool(pl.concat(queries).is_in(labels.implode()).any())
+
+    @property
+    def _label_tables(self) -> list[str]:
+        return [name for name in ("qrels", "evidence") if name in self._known.checks]
+
+    def _never_requested(self, queries: list[pl.Series]) -> list[pl.DataFrame]:
+        """Count labelled queries, of the list where there is one, that no request asked."""
+        labels = self._known.labels
+        known = labels.qrels["query_id"].unique()
+        if labels.listed is not None:
+            known = known.filter(known.is_in(labels.listed.implode()))
+        seen = pl.concat([known.clear(), *queries])
+        never = known.filter(~known.is_in(seen.implode()))
+        n = len(never)
+        return [findings.finding("labels_never_requested", "qrels", None, n, n_queries=n, examples=never)]
 
     def rows(self) -> pl.DataFrame:
         """One row per table: read = used + duplicate + rejected + outside."""
         n_hits = self._inputs.n_hits
         used = n_hits - self._duplicates - self._rejected - self._outside
-        qrels, queries = self._known.qrels, self._known.queries
-        outside = self._labels_outside()
-        table = [
-            ("hits", n_hits, used, self._duplicates, self._rejected, self._outside),
-            (
-                "qrels",
-                self._inputs.qrels.n_rows,
-                qrels.rows.height - outside,
-                qrels.duplicates,
-                qrels.rejected.height,
-                outside,
-            ),
-        ]
-        if self._inputs.queries and queries:
-            table.append(("queries", self._inputs.queries.n_rows, queries.rows.height, 0, queries.rejected.height, 0))
+        table = [("hits", n_hits, used, self._duplicates, self._rejected, self._outside)]
+        for name in ("qrels", "evidence", "queries", "requests", "documents", "chunks"):
+            if name in self._inputs.tables:
+                check = self._known.checks[name]
+                outside = self._labels_outside(check.rows) if name in ("qrels", "evidence") else 0
+                read = self._inputs.tables[name].n_rows
+                table.append(
+                    (name, read, check.rows.height - outside, check.duplicates, check.rejected.height, outside)
+                )
         return pl.DataFrame(table, schema=ROWS_SCHEMA, orient="row")
 
-    def _labels_outside(self) -> int:
+    def _labels_outside(self, rows: pl.DataFrame) -> int:
         """Labels of queries that are not scored in any run."""
-        labels, listed = self._known.labels.qrels.select("query_id"), self._known.labels.listed
-        n_labels = labels.height
-        if listed is not None:
-            labels = labels.join(listed.to_frame("query_id"), on="query_id", how="semi")
-        if self._options.universe == "hits":
-            seen = [*(s for run in self._queries.values() for s in run), *self.asked.values()]
-            hit = pl.concat(seen) if seen else labels["query_id"].clear()
-            labels = labels.join(hit.to_frame("query_id"), on="query_id", how="semi")
-        return n_labels - labels.height
+        known, labels = self._known.labels, rows.select("query_id")
+        seen = [
+            *(u["query_id"] for run in self._units.values() for u in run),
+            *(u["query_id"] for u in self.asked.values()),
+        ]
+        hit = pl.concat([labels["query_id"].clear(), *seen]).to_frame("query_id")
+        by_request = any("request_id" in log.columns for log in self._inputs.logs)
+        if known.requests is not None:
+            listed = known.requests.select("query_id")
+        else:
+            listed = labels if known.listed is None else known.listed.to_frame("query_id")
+        labels = labels.join(listed.unique(), on="query_id", how="semi")
+        if self._options.universe == "hits" or (by_request and known.requests is None):
+            labels = labels.join(hit.unique(), on="query_id", how="semi")
+        return rows.height - labels.height
 
     def rejected_rows(self) -> pl.LazyFrame:
         """All rows set aside, of all tables, with the columns that any of them knows; sorted."""
-        checks = [self._known.qrels, *([self._known.queries] if self._known.queries else [])]
+        checks = self._known.checks.values()
         frames = [*self._rejected_frames, *(check.rejected for check in checks if check.rejected.height)]
         if not frames:
             return none_rejected()
@@ -156,9 +198,9 @@ class Ledger:
         return rows.sort(rows.columns, maintain_order=True).lazy()
 
 
-def _asked(logs: Sequence[Table]) -> dict[str, pl.Series]:
-    """Run -> the queries that its log names without giving them a hit."""
-    found: dict[str, list[pl.Series]] = {}
+def _asked(logs: Sequence[Table]) -> dict[str, pl.DataFrame]:
+    """Run -> the units that its log names without giving them a hit, without their run."""
+    found: dict[str, list[pl.DataFrame]] = {}
     for log in logs:
         asked = log.asked
         if asked is None:
@@ -166,5 +208,5 @@ def _asked(logs: Sequence[Table]) -> dict[str, pl.Series]:
         if "run_id" not in asked.columns:
             asked = asked.with_columns(pl.lit(log.run or DEFAULT_RUN).alias("run_id"))
         for (run,), units in asked.drop_nulls().partition_by("run_id", as_dict=True).items():
-            found.setdefault(run, []).append(units["query_id"])
-    return {run: pl.concat(queries).unique() for run, queries in found.items()}
+            found.setdefault(run, []).append(units.select(c for c in UNIT[1:] if c in units.columns))
+    return {run: pl.concat(units).unique() for run, units in found.items()}

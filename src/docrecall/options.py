@@ -14,6 +14,9 @@ Ranks = Literal["logged", "recount"]
 OnBadRows = Literal["error", "reject"]
 Universe = Literal["all", "hits"]
 NormalizeIds = Literal["none", "NFC"]
+Versions = Literal["match", "ignore"]
+Stale = Literal["exclude", "keep"]
+Unit = Literal["request", "query"]
 
 _WORDS: dict[str, tuple[str, ...]] = {
     "order": get_args(Order),
@@ -21,6 +24,9 @@ _WORDS: dict[str, tuple[str, ...]] = {
     "on_bad_rows": get_args(OnBadRows),
     "universe": get_args(Universe),
     "normalize_ids": get_args(NormalizeIds),
+    "versions": get_args(Versions),
+    "stale": get_args(Stale),
+    "unit": get_args(Unit),
 }
 
 
@@ -44,6 +50,15 @@ class Options:
       - "all": every run x labelled query, and the queries that the run has hits for (default).
       - "hits": only units that have hits.
     normalize_ids: "none" (default) or "NFC", which normalises all String ids on all tables.
+    versions: whether `doc_version` tells documents apart.
+      - "match": a hit counts only at the labelled version; a null fits any (default).
+      - "ignore": ids alone match, and no label is stale.
+    stale: what becomes of units with a label of a version that the index no longer serves.
+      - "exclude": they get the status `stale_labels` and leave the mean (default).
+      - "keep": they are scored, and such a document is a miss.
+    unit: what a mean is taken over, where hits carry `request_id`.
+      - "request": the logged requests; a query that was asked often weighs as much (default).
+      - "query": queries, each with the mean of its requests.
     """
 
     order: Order = "rank"
@@ -53,6 +68,9 @@ class Options:
     on_bad_rows: OnBadRows = "error"
     universe: Universe = "all"
     normalize_ids: NormalizeIds = "none"
+    versions: Versions = "match"
+    stale: Stale = "exclude"
+    unit: Unit = "request"
 
     def __post_init__(self) -> None:
         """Refuse values that a policy does not know."""

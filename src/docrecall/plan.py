@@ -15,17 +15,18 @@ import numpy.typing as npt
 import polars as pl
 
 from docrecall import findings
-from docrecall.contract.hits import check_hits, find_offenders, unit_key
+from docrecall.contract.hits import check_hits, find_offenders, read_columns, unit_key, value_rules
+from docrecall.contract.lookup import DEFAULT_RUN
 from docrecall.kernel.batch import Batch, find_units
 from docrecall.options import Options
 from docrecall.shards import shards
 from docrecall.sources.table import LARGEST_RANK, MOST_OPEN, Part, Table, collect, damaged
+from docrecall.tables import UNIT
 
 Ints = npt.NDArray[np.int64]
 
 BATCH_ROWS = 2_500_000
 _PROBE_ROWS = 4_000_000
-DEFAULT_RUN = "run"
 
 
 def check_logs(logs: Sequence[Table], found: Sequence[pl.DataFrame], options: Options) -> list[pl.DataFrame | None]:
@@ -84,7 +85,8 @@ def batches(log: Table, units: pl.DataFrame | None, options: Options, batch_rows
         units = _touched(find_units(checked.rows, key), checked.rejected, key)
         yield Batch(
             _named(units, log),
-            checked.rows.lazy().select("query_id", "rank", "doc_id"),
+            checked.rows.lazy().select("rank", *read_columns(log)),
+            frozenset(read_columns(log)),
             log.parts,
             read=rows.height,
             duplicates=checked.duplicates,
@@ -96,23 +98,50 @@ def batches(log: Table, units: pl.DataFrame | None, options: Options, batch_rows
 def _touched(units: pl.DataFrame, rejected: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     """Mark the units that bad rows touch, and add those that have nothing but bad rows.
 
-    A row without a run touches its query in every run; a row without a query touches none.
+    A row without a query touches none.
     """
     bad = rejected.select(key).filter(pl.col("query_id").is_not_null()).unique()
     whole = bad.filter(pl.all_horizontal(pl.col(key).is_not_null())).with_columns(pl.lit(True).alias("rejected"))
-    lost = bad.filter(pl.any_horizontal(pl.col(key).is_null()))["query_id"]
     joined = units.join(whole, on=key, how="full", coalesce=True, maintain_order="left_right")
-    return joined.with_columns(
-        pl.col("n_hits", "n_gaps").fill_null(0),
-        pl.col("rejected").fill_null(False) | pl.col("query_id").is_in(lost.implode()),
+    return touched_in_part(
+        joined.with_columns(pl.col("n_hits", "n_gaps").fill_null(0), pl.col("rejected").fill_null(False)), bad
     )
+
+
+def touched_in_part(units: pl.DataFrame, bad: pl.DataFrame) -> pl.DataFrame:
+    """Let bad rows that lack a run or a request reject every unit that they may belong to.
+
+    bad: the keys of bad rows, null where a row does not say. Row order of the units stays.
+    """
+    bad = bad.select(c for c in UNIT if c in bad.columns and c in units.columns)
+    some = bad.filter(pl.any_horizontal(pl.all().is_null()), pl.col("query_id").is_not_null()).unique()
+    if some.is_empty():
+        return units
+    for keys in _partial_keys(some):
+        known = [c for c in some.columns if c in keys]
+        hit = (
+            some.filter(
+                pl.all_horizontal(pl.col(c).is_not_null() if c in keys else pl.col(c).is_null() for c in some.columns)
+            )
+            .select(known)
+            .unique()
+        )
+        marked = units.join(hit.with_columns(pl.lit(True).alias("_hit")), on=known, how="left", maintain_order="left")
+        units = marked.with_columns(pl.col("rejected") | pl.col("_hit").fill_null(False)).drop("_hit")
+    return units
+
+
+def _partial_keys(bad: pl.DataFrame) -> list[list[str]]:
+    """Which columns the rows of each kind name."""
+    named = bad.select(pl.all().is_not_null()).unique().to_dicts()
+    return [[c for c, there in row.items() if there] for row in named]
 
 
 def _named(units: pl.DataFrame, log: Table) -> pl.DataFrame:
     """Give the units their run: the log's own column, the caller's name, or `run`."""
     if "run_id" not in units.columns:
         units = units.with_columns(pl.lit(log.run or DEFAULT_RUN).alias("run_id"))
-    return units.select("run_id", "query_id", "n_hits", "n_gaps", "rejected")
+    return units.select(*(c for c in UNIT if c in units.columns), "n_hits", "n_gaps", "rejected")
 
 
 def prove_sorted(log: Table, options: Options) -> pl.DataFrame | None:
@@ -125,6 +154,8 @@ def prove_sorted(log: Table, options: Options) -> pl.DataFrame | None:
         return None
     key = unit_key(log)
     if any(part.null_count("doc_id") for part in log.parts) or _probe_scattered(log, key):
+        return None
+    if _breaks_values(log):
         return None
     frames, offset = [], 0
     for part in log.parts:
@@ -142,6 +173,19 @@ def prove_sorted(log: Table, options: Options) -> pl.DataFrame | None:
     if not clean.all():
         return None
     return _units_of(marks, key, first, log.n_rows)
+
+
+def _breaks_values(log: Table) -> bool:
+    """Whether a column that a measure reads holds what it must not."""
+    rules = value_rules(log)
+    if not rules:
+        return False
+    columns = sorted({c for rule in rules for c in rule.broken.meta.root_names()})
+    for part in log.parts:
+        broken = log.scan(part, columns).select(pl.any_horizontal(rule.broken for rule in rules).any())
+        if collect(broken, [part]).item():
+            return True
+    return False
 
 
 def _marks(log: Table, part: Part, key: Sequence[str]) -> pl.DataFrame:
@@ -211,7 +255,7 @@ def _slices(log: Table, units: pl.DataFrame, options: Options, batch_rows: int) 
         rows, parts = _between(log, start, end, file_ends)
         if options.rank_base != 1:
             rows = rows.with_columns(pl.col("rank") + (1 - options.rank_base))
-        yield Batch(named.slice(unit, stop - unit), rows, parts, read=end - start)
+        yield Batch(named.slice(unit, stop - unit), rows, frozenset(read_columns(log)), parts, read=end - start)
         start, unit = end, stop
 
 
@@ -232,7 +276,7 @@ def _between(log: Table, start: int, end: int, file_ends: Ints) -> tuple[pl.Lazy
         begin = stop - part.n_rows
         low, high = max(start, begin), min(end, stop)
         if low < high:
-            scan = log.scan(part, ["query_id", "rank", "doc_id"])
+            scan = log.scan(part, ["rank", *read_columns(log)])
             scans.append(scan if (low, high) == (begin, stop) else scan.slice(low - begin, high - low))
             parts.append(part)
     return pl.concat(scans), parts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -13,13 +13,15 @@ import polars as pl
 
 from docrecall import findings
 from docrecall.contract.known import Known, check_known
+from docrecall.contract.needs import needs_of
 from docrecall.contract.schema import settle
+from docrecall.decisions import Decisions, decided
 from docrecall.errors import UsageError
 from docrecall.kernel.batch import Batch
 from docrecall.kernel.per_query import BatchScores, match_batch, score_batch
 from docrecall.ledger import Ledger
 from docrecall.measures.grammar import Measure, parse_all
-from docrecall.measures.registry import DEFAULT_MEASURES, depends_on_labels
+from docrecall.measures.registry import DEFAULT_MEASURES
 from docrecall.options import Options
 from docrecall.parallel import in_order
 from docrecall.plan import BATCH_ROWS, batches, check_logs, orders_disagree, prove_sorted
@@ -29,7 +31,7 @@ from docrecall.sources.mapping import Mappings, TableMap, parse_mapping
 from docrecall.sources.read import read_logs, read_table
 from docrecall.store import OutputFolder
 from docrecall.summary import Tally
-from docrecall.tables import HITS, QRELS, QUERIES
+from docrecall.tables import HITS, TABLES, UNIT
 from docrecall.universe import units_without_hits
 
 Progress = Callable[[int, int], None]
@@ -37,10 +39,14 @@ Progress = Callable[[int, int], None]
 
 def score(
     hits: Any,
-    qrels: Any,
+    qrels: Any = None,
     measures: str | Iterable[str | Measure] = DEFAULT_MEASURES,
     *,
     queries: Any = None,
+    evidence: Any = None,
+    documents: Any = None,
+    requests: Any = None,
+    chunks: Any = None,
     out: str | os.PathLike[str] | None = None,
     batch_rows: int = BATCH_ROWS,
     progress: Progress | None = None,
@@ -48,14 +54,20 @@ def score(
     read: Any = None,
     **policies: Any,
 ) -> Scores:
-    """Score retrieval logs against labels, at document level, with every query and row accounted for.
+    """Score retrieval logs against labels, with every query and row accounted for.
 
-    hits: columns query_id, rank, doc_id (run_id and score where there are any); qrels: query_id, doc_id, relevance
-    (integer, 1 where the column is absent); queries: query_id and label_status. Each is a path, a list of paths, a
-    directory, a glob, a polars DataFrame or LazyFrame, or anything with `__arrow_c_stream__`; hits may also be a dict
-    run name -> any of these. Ids are String or integer, of the same kind on all tables.
+    hits: columns query_id, rank, doc_id, and what measures read besides (n_tokens, in_context, chunk_start, ..).
+    qrels: query_id, doc_id, relevance (integer, 1 where the column is absent); may be left out where evidence is given.
+    queries: query_id, label_status, weight. evidence: query_id, evidence_id, doc_id, and a span (start, end), a
+    chunk_id or both. documents: doc_id, doc_version, alias_of. requests: the units, and what was answered. chunks: what
+    hits lack, by chunk_id. `docrecall.tables` has all columns and types.
 
-    measures: names such as `doc_recall@1,3,10` or `doc_ndcg@10docs`; see `docrecall measures`.
+    Each is a path, a list of paths, a directory, a glob, a polars DataFrame or LazyFrame, or anything with
+    `__arrow_c_stream__`; hits may also be a dict run name -> any of these. Ids are String or integer, of the same kind
+    on all tables.
+
+    measures: names such as `doc_recall@1,3,10`, `doc_recall@2000tokens` or `evidence_recall(coverage=0.5)@context`;
+    see `docrecall measures`.
     out: a folder for the results. Batches then go to disk as they are scored, and the folder is replaced as a whole
     when all is done. batch_rows: about how many hits are worked on at a time; results do not depend on it.
     progress: called with (rows done, rows in all) after each batch. policies: the fields of `Options`.
@@ -69,21 +81,45 @@ def score(
     if not isinstance(batch_rows, int) or batch_rows < 1:
         raise UsageError(f"batch_rows is {batch_rows!r}; it must be a whole number of at least 1.")
     wanted = parse_all(measures)
-    inputs = read_inputs(hits, qrels, queries, options, parse_mapping(map, read))
+    tables = {
+        "qrels": qrels,
+        "evidence": evidence,
+        "queries": queries,
+        "requests": requests,
+        "documents": documents,
+        "chunks": chunks,
+    }
+    inputs = read_inputs(hits, tables, wanted, options, parse_mapping(map, read))
     with ExitStack() as stack:
         folder = stack.enter_context(OutputFolder(out)) if out is not None else None
         scores = evaluate(inputs, wanted, options, batch_rows=batch_rows, progress=progress, folder=folder)
         if folder is not None:
-            return replace(scores, _per_query=folder.commit(scores))
+            per_query, told = folder.commit(scores)
+            return replace(scores, _per_query=per_query, _decided=told)
     return scores
 
 
-def read_inputs(hits: Any, qrels: Any, queries: Any, options: Options, maps: Mappings | None = None) -> Inputs:
-    """Open the tables and settle their columns and types; of Parquet and frames no row is read."""
+def read_inputs(
+    hits: Any,
+    tables: Mapping[str, Any],
+    measures: Sequence[Measure],
+    options: Options,
+    maps: Mappings | None = None,
+) -> Inputs:
+    """Open the tables and settle their columns and types; of Parquet and frames no row is read.
+
+    tables: name -> what was given, or None.
+    """
+    if tables.get("qrels") is None and tables.get("evidence") is None:
+        raise UsageError("no labels were given: pass qrels (--qrels), evidence (--evidence), or both.")
     plain, maps = TableMap(), maps or {}
-    logs = read_logs(hits, HITS, maps.get("hits", plain))
-    listed = None if queries is None else read_table(queries, QUERIES, tmap=maps.get("queries", plain))
-    return settle(Inputs(logs, read_table(qrels, QRELS, tmap=maps.get("qrels", plain)), listed), options)
+    opened = {
+        name: read_table(source, TABLES[name], tmap=maps.get(name, plain))
+        for name, source in tables.items()
+        if source is not None
+    }
+    inputs = Inputs(read_logs(hits, HITS, maps.get("hits", plain)), opened)
+    return settle(inputs, needs_of(inputs, measures, options), options)
 
 
 def evaluate(
@@ -96,11 +132,15 @@ def evaluate(
     folder: OutputFolder | None = None,
 ) -> Scores:
     """Score settled inputs. Without measures this is the check of the contract alone."""
-    known = check_known(inputs, options)
-    layouts = check_logs(inputs.logs, known.findings, options)
+    known = check_known(inputs, needs_of(inputs, measures, options), options)
+    layouts = check_logs(known.logs, known.findings, options)
     names = [str(m) for m in measures]
-    ledger, tally = Ledger(inputs, known, options), Tally(names)
-    ledger.findings += [f for log in inputs.logs for f in orders_disagree(log, options, batch_rows)]
+    by_request = any("request_id" in log.columns for log in known.logs)
+    by_query = options.unit == "query" and by_request
+    key = [c for c in UNIT if c != "request_id" or by_request]
+    ledger, decisions = Ledger(inputs, known, options), Decisions()
+    tally = Tally(names, weighted=known.labels.weighted, by_query=by_query)
+    ledger.findings += [f for log in known.logs for f in orders_disagree(log, options, batch_rows)]
     frames: list[pl.DataFrame] = []
     keep = frames.append if folder is None else folder.add
 
@@ -112,13 +152,14 @@ def evaluate(
         ledger.add(batch, scores)
         if scores is not None:
             tally.add(scores.units)
-            keep(scores.units.select("run_id", "query_id", "status", "n_hits", *names))
+            decisions.add(scores.units)
+            keep(scores.units.drop("n_judged"))
         if progress is not None and batch.read:
             progress(ledger.read, inputs.n_hits)
 
     planned = (
         batch
-        for log, layout in zip(inputs.logs, layouts, strict=True)
+        for log, layout in zip(known.logs, layouts, strict=True)
         for batch in batches(log, layout, options, batch_rows)
     )
     for batch, scores in in_order(work, planned):
@@ -127,19 +168,31 @@ def evaluate(
     for batch in units_without_hits(known, ledger.runs, ledger.asked, ledger.lost, options):
         take(*work(batch))
     tally.note_runs(ledger.runs)
-    ledger.cross_check(tally.accounting(), matters=any(depends_on_labels(m.name) for m in measures))
+    decisions.note_runs(ledger.runs)
+    if by_query:
+        tally.add_queries(pl.concat(frames).lazy() if folder is None else folder.scan_parts())
+    ledger.cross_check(tally.accounting(), measures)
     inputs.check_unchanged()
+    if folder is None:
+        units = pl.concat(frames).sort(key)
+        per_query: Any = units.select(*key, "status", "n_hits", *names)
+        told: Any = decided(units.lazy(), key).collect()
+    else:
+        per_query, told = folder.finish_units(key, names)
     return Scores(
         measures=tuple(names),
         accounting=tally.accounting(),
         findings=findings.merge(ledger.findings),
         rows=ledger.rows(),
+        decisions=decisions.table(),
         rejected=ledger.rejected_rows(),
         options=options,
         inputs=inputs.fingerprints(),
-        _per_query=folder.finish_per_query() if folder else pl.concat(frames).sort("run_id", "query_id"),
+        _per_query=per_query,
+        _decided=told,
         _summary=tally.summary(),
         _match=partial(_matches, inputs, known, options, batch_rows),
+        _again=partial(_again, inputs, options, batch_rows),
     )
 
 
@@ -148,10 +201,18 @@ def _matches(inputs: Inputs, known: Known, options: Options, batch_rows: int) ->
     inputs.check_unchanged()
     ledger = Ledger(inputs, known, options)
     frames = []
-    for log in inputs.logs:
+    for log in known.logs:
         for batch in batches(log, prove_sorted(log, options), options, batch_rows):
             ledger.note_units(batch)
             frames.append(match_batch(batch, known.labels, options))
     without_hits = units_without_hits(known, ledger.runs, ledger.asked, ledger.lost, options)
     frames.extend(match_batch(batch, known.labels, options) for batch in without_hits)
-    return pl.concat(frames).sort("run_id", "query_id", "doc_id")
+    matches = pl.concat(frames)
+    return matches.sort(*(c for c in UNIT if c in matches.columns), "doc_id")
+
+
+def _again(inputs: Inputs, options: Options, batch_rows: int, measures: Sequence[Measure]) -> Scores:
+    """Score the same tables under other measures."""
+    inputs.check_unchanged()
+    settled = settle(inputs, needs_of(inputs, measures, options), options)
+    return evaluate(settled, measures, options, batch_rows=batch_rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,8 +10,10 @@ from typing import Any
 import polars as pl
 
 from docrecall.errors import UsageError
+from docrecall.measures.grammar import Measure
 from docrecall.options import Options
 from docrecall.sources.files import FileRef
+from docrecall.tables import UNIT
 
 ROWS_SCHEMA = pl.Schema(
     {"table": pl.String(), **dict.fromkeys(("read", "used", "duplicate", "rejected", "outside"), pl.Int64())}
@@ -27,33 +29,72 @@ class Scores:
     findings: code, severity, table, column, n_rows, n_queries, examples, file. On hits, n_queries counts units.
     rows: table, read, used, duplicate, rejected, outside; read = the sum of the others. Used rows kept the contract
       and belong to listed queries, whatever the status of these.
+    decisions: one row per run: answered and declined against answerable and unanswerable, `undecided`, the rates
+      (null where there is nothing to divide by), and `declined_with_gold`: declined although a relevant document was
+      among the hits. Unanswerable queries are in no mean of a measure.
     rejected: LazyFrame of table, column, reason, file and the known columns of the rows that `on_bad_rows="reject"`
       set aside; without rows when there are none.
     options: the policies, with a digest.
-    inputs: table, run, file, format, mapping, rows, bytes and mtime_ns of everything that was read.
+    inputs: table, run, file, format, mapping, columns, rows, bytes and mtime_ns of everything that was read.
     """
 
     measures: tuple[str, ...]
     accounting: pl.DataFrame
     findings: pl.DataFrame
     rows: pl.DataFrame
+    decisions: pl.DataFrame
     rejected: pl.LazyFrame
     options: Options
     inputs: list[dict[str, Any]] = field(repr=False)
     _per_query: pl.DataFrame | FileRef = field(repr=False)
+    _decided: pl.DataFrame | FileRef = field(repr=False)
     _summary: pl.DataFrame = field(repr=False)
     _match: Callable[[], pl.DataFrame] | None = field(repr=False)
+    _again: Callable[[Sequence[Measure]], Scores] | None = field(repr=False)
 
     def scan(self) -> pl.LazyFrame:
         """Give `per_query` as a LazyFrame; with `out=DIR` and after `load` it lies on disk and is read when needed."""
-        if isinstance(self._per_query, FileRef):
-            with self._per_query.open() as file:  # another run may have replaced it: InputError, never its numbers
-                return pl.scan_parquet(file, glob=False)
-        return self._per_query.lazy()
+        return _scan(self._per_query)
+
+    @property
+    def decided(self) -> pl.LazyFrame:
+        """What the system did with each unit: the key of `per_query`, status, answerable, answered, gold_retrieved.
+
+        answerable is null for units that are neither scored, stale nor unanswerable: nobody knows what was right there.
+        gold_retrieved: whether a relevant document was among the hits, anywhere. The queries behind
+        `decisions.declined_with_gold` are those with `answerable & ~answered & gold_retrieved`.
+        """
+        return _scan(self._decided)
+
+    def reads(self, table: str, *columns: str) -> bool:
+        """Whether a table was given, with some columns in all of its files."""
+        found = [entry for entry in self.inputs if entry["table"] == table]
+        return bool(found) and all(set(columns) <= set(entry["columns"]) for entry in found)
+
+    @property
+    def key(self) -> list[str]:
+        """The columns that tell units apart: run_id, request_id where the log has it, query_id."""
+        return [c for c in UNIT if c in self.scan().collect_schema()]
+
+    def under(self, measures: Sequence[Measure]) -> Scores:
+        """Give scores of the same tables that hold all of some measures: these, or those of a second pass.
+
+        Raises UsageError after `load` when a measure is not among the written ones.
+        """
+        missing = [str(m) for m in measures if str(m) not in self.measures]
+        if not missing:
+            return self
+        if self._again is None:
+            raise UsageError(
+                f"{', '.join(missing)}: not among the written results. Score the tables again with these measures."
+            )
+        return self._again(measures)
 
     @property
     def per_query(self) -> pl.DataFrame:
-        """One row per unit, sorted by run_id, query_id: these, status, n_hits, one Float64 column per measure.
+        """One row per unit, sorted by its key: run_id, request_id where the log has it, query_id.
+
+        Then status, n_hits, and one Float64 column per measure.
 
         Only units with status `scored` have values. A null in such a unit means that the measure is not defined
         there, as the share of an empty cut.
@@ -61,10 +102,13 @@ class Scores:
         return self._per_query if isinstance(self._per_query, pl.DataFrame) else self.scan().collect()
 
     def summary(self) -> pl.DataFrame:
-        """One row per run and measure: run_id, measure, mean, n, n_null and columns that are null in this version.
+        """One row per run and measure: run_id, measure, mean, n, n_null, n_eff, ci_low, ci_high, ci_method, ceiling.
 
         mean is the exactly rounded sum of the values, divided by n; null when n is 0. n counts values, n_null scored
-        units without one. n_eff, ci_low, ci_high, ci_method and ceiling are null.
+        units without one. With weights the sums are weighed, and n_eff = (sum w)^2 / sum w^2 says how many equal
+        weights would tell as much; without weights it is n. With `unit="query"` all of this is of queries. ceiling:
+        what doc_recall could reach at most, given the documents that the index has; null for other measures, and where
+        the table of documents was not given. ci_low, ci_high and ci_method are null in this version.
         """
         return self._summary
 
@@ -78,8 +122,8 @@ class Scores:
     def matches(self) -> pl.LazyFrame:
         """Where each relevant document of each scored unit was found, computed from the inputs when first asked for.
 
-        One row per scored unit and relevant document, sorted: run_id, query_id, doc_id, relevance, first_rank,
-        doc_position. The last two are null for a missed document. Raises UsageError after `load`, and InputError when
+        One row per scored unit and relevant document, sorted: the key, doc_id, relevance, first_rank, doc_position. The
+        last two are null for a missed document. Raises UsageError after `load`, and InputError when
         an input changed in the meantime.
         """
         return self._matches.lazy()
@@ -89,3 +133,10 @@ class Scores:
         return (
             f"<Scores: {self.accounting.height} runs, {n[1]:,} of {n[0]:,} units scored, {len(self.measures)} measures>"
         )
+
+
+def _scan(frame: pl.DataFrame | FileRef) -> pl.LazyFrame:
+    if isinstance(frame, FileRef):
+        with frame.open() as file:  # another run may have replaced it: InputError, never its numbers
+            return pl.scan_parquet(file, glob=False)
+    return frame.lazy()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from docrecall.contract.rules import none_rejected
+from docrecall.decisions import decided
 from docrecall.errors import InputError
 from docrecall.options import Options
 from docrecall.report.structured import SCHEMA_VERSION, as_document
@@ -20,14 +22,15 @@ from docrecall.scores import ROWS_SCHEMA, Scores
 from docrecall.show import printable
 from docrecall.sources.files import FileRef
 from docrecall.staging import MANIFEST, StagedFolder, as_json, digest, fingerprint, named
+from docrecall.tables import UNIT
 from docrecall.version import __version__
 
 PER_QUERY = "per_query.parquet"
+DECIDED = "decided.parquet"
 REJECTED = "rejected.parquet"
-_FRAMES = ("summary", "accounting", "findings")
-_OURS = {MANIFEST, PER_QUERY, REJECTED, "summary.json", *(f"{name}.parquet" for name in _FRAMES)}
+_FRAMES = ("summary", "accounting", "findings", "decisions")
+_OURS = {MANIFEST, PER_QUERY, DECIDED, REJECTED, "summary.json", *(f"{name}.parquet" for name in _FRAMES)}
 _ROW_GROUP = 1 << 18
-KEY = ["run_id", "query_id"]
 
 
 class OutputFolder(StagedFolder):
@@ -39,24 +42,37 @@ class OutputFolder(StagedFolder):
         self._parts: list[Path] = []
 
     def add(self, units: pl.DataFrame) -> None:
-        """Write the scores of one batch aside."""
+        """Write the units of one batch aside."""
         part = self.staging / "parts" / f"{len(self._parts):06}.parquet"
         with named(self.target):
-            units.sort(KEY).write_parquet(part, compression="lz4")
+            units.sort(_key(units.columns)).write_parquet(part, compression="lz4")
         self._parts.append(part)
 
-    def finish_per_query(self) -> FileRef:
-        """Bring the batches together, sorted by key, one row group at a time; the bytes do not depend on batches."""
-        with named(self.target):
-            path = self.files / PER_QUERY
-            _merge(self._parts, path)
-            shutil.rmtree(self.staging / "parts")
-            return FileRef.of(str(path))
+    def scan_parts(self) -> pl.LazyFrame:
+        """Give all units that were written aside."""
+        return pl.scan_parquet(self._parts, glob=False)
 
-    def commit(self, scores: Scores) -> FileRef:
-        """Write the rest, sync everything, and put it in place. Returns where `per_query.parquet` now stands."""
+    def finish_units(self, key: list[str], measures: list[str]) -> tuple[FileRef, FileRef]:
+        """Bring the batches together, sorted by key, one row group at a time; the bytes do not depend on batches.
+
+        Returns where scores and decisions stand for now.
+        """
         with named(self.target):
-            frames = {"summary": scores.summary(), "accounting": scores.accounting, "findings": scores.findings}
+            units = self.scan_parts()
+            _merge(units.select(*key, "status", "n_hits", *measures), key, self.files / PER_QUERY)
+            _merge(decided(units, key), key, self.files / DECIDED)
+            shutil.rmtree(self.staging / "parts")
+            return FileRef.of(str(self.files / PER_QUERY)), FileRef.of(str(self.files / DECIDED))
+
+    def commit(self, scores: Scores) -> tuple[FileRef, FileRef]:
+        """Write the rest, sync everything, and put it in place. Returns where scores and decisions now stand."""
+        with named(self.target):
+            frames = {
+                "summary": scores.summary(),
+                "accounting": scores.accounting,
+                "findings": scores.findings,
+                "decisions": scores.decisions,
+            }
             for name, frame in frames.items():
                 frame.write_parquet(self.files / f"{name}.parquet")
             rejected = scores.rejected.collect()
@@ -64,7 +80,7 @@ class OutputFolder(StagedFolder):
                 rejected.write_parquet(self.files / REJECTED)
             (self.files / "summary.json").write_text(as_json(as_document(scores)), encoding="utf-8")
             self.put(_manifest(scores))
-            return FileRef.of(str(self.target / PER_QUERY))
+            return FileRef.of(str(self.target / PER_QUERY)), FileRef.of(str(self.target / DECIDED))
 
 
 def load(path: str | os.PathLike[str]) -> Scores:
@@ -75,6 +91,8 @@ def load(path: str | os.PathLike[str]) -> Scores:
     """
     folder = Path(path)
     manifest = _read_manifest(folder / MANIFEST)
+    if DECIDED not in manifest["files"]:
+        raise InputError(f"{printable(folder)} was written by an earlier version of docrecall. Score again.")
     files = {name: _checked(folder / name, wanted) for name, wanted in manifest["files"].items()}
     frames = {name: _read(files[f"{name}.parquet"]) for name in _FRAMES}
     return Scores(
@@ -82,12 +100,15 @@ def load(path: str | os.PathLike[str]) -> Scores:
         accounting=frames["accounting"],
         findings=frames["findings"],
         rows=pl.DataFrame(manifest["rows"], schema=ROWS_SCHEMA),
+        decisions=frames["decisions"],
         rejected=_read(files[REJECTED]).lazy() if REJECTED in files else none_rejected(),
         options=Options(**manifest["options"]),
         inputs=manifest["inputs"],
         _per_query=files[PER_QUERY],
+        _decided=files[DECIDED],
         _summary=frames["summary"],
         _match=None,
+        _again=None,
     )
 
 
@@ -139,12 +160,15 @@ def _manifest(scores: Scores) -> dict[str, Any]:
     }
 
 
-def _merge(parts: list[Path], path: Path) -> None:
+def _key(columns: Iterable[str]) -> list[str]:
+    return [c for c in UNIT if c in columns]
+
+
+def _merge(scan: pl.LazyFrame, key: list[str], path: Path) -> None:
     import pyarrow.parquet as pq  # noqa: PLC0415 - a third of a second that runs without `out` need not pay
 
-    scan = pl.scan_parquet(parts, glob=False)
-    keys = scan.select(KEY).collect()
-    ordered = keys.sort(KEY)
+    keys = scan.select(key).collect()
+    ordered = keys.sort(key)
     in_order = keys.equals(ordered)
     schema = scan.head(0).collect().to_arrow().schema
     with pq.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True) as writer:
@@ -154,12 +178,14 @@ def _merge(parts: list[Path], path: Path) -> None:
             else:
                 wanted = ordered.slice(start, _ROW_GROUP)
                 # Every key stands once, so a row group is exactly the rows between its first and last key.
-                group = scan.filter(_between(wanted.row(0), wanted.row(-1))).collect().sort(KEY)
+                group = scan.filter(_between(key, wanted.row(0), wanted.row(-1))).collect().sort(key)
             writer.write_table(group.to_arrow(), row_group_size=_ROW_GROUP)
 
 
-def _between(low: tuple[str, Any], high: tuple[str, Any]) -> pl.Expr:
-    run, query = pl.col(KEY[0]), pl.col(KEY[1])
-    from_low: pl.Expr = (run > low[0]) | ((run == low[0]) & (query >= low[1]))
-    to_high: pl.Expr = (run < high[0]) | ((run == high[0]) & (query <= high[1]))
+def _between(key: list[str], low: tuple[Any, ...], high: tuple[Any, ...]) -> pl.Expr:
+    from_low, to_high = pl.lit(True), pl.lit(True)
+    for column, least, most in reversed(list(zip(key, low, high, strict=True))):
+        col = pl.col(column)
+        from_low = (col > least) | ((col == least) & from_low)
+        to_high = (col < most) | ((col == most) & to_high)
     return from_low & to_high

@@ -73,8 +73,7 @@ TABLES: Mapping[str, TableSpec] = {
     spec.name: spec for spec in (HITS, QRELS, EVIDENCE, QUERIES, REQUESTS, DOCUMENTS, CHUNKS)
 }
 
-UNIT = ("run_id", "query_id")  # the key of what is scored
-STATUSES = ("scored", "rejected_rows", "unanswerable", "unlabelled", "no_relevant", "stale_labels")
+UNIT = ("run_id", "request_id", "query_id")  # the key of what is scored; without request_id where nobody logs it
 
 
 def plain_type(dtype: pl.DataType) -> pl.DataType:

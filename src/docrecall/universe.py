@@ -6,18 +6,37 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
+from docrecall.contract.hits import read_columns
 from docrecall.contract.known import Known
 from docrecall.kernel.batch import Batch
+from docrecall.kernel.labels import Labels
 from docrecall.options import Options
+from docrecall.plan import touched_in_part
+from docrecall.tables import UNIT
 
 _AT_A_TIME = 250_000
+Units = Mapping[str, Sequence[pl.DataFrame]]
 
 
-def expected_queries(known: Known, options: Options) -> pl.Series | None:
-    """The queries that every run is asked: the listed ones, else the labelled ones; None when only hits count."""
-    if options.universe == "hits":
-        return None
+def expected_units(known: Known, runs: Sequence[str], options: Options, *, by_request: bool) -> dict[str, pl.DataFrame]:
+    """The units that each run is asked, without their run; none where only hits count.
+
+    They are the listed requests; else, unless the log has requests of its own, the listed queries; else the labelled
+    ones.
+    """
     labels = known.labels
+    if options.universe == "hits" or (by_request and labels.requests is None):
+        return {}
+    if labels.requests is not None:
+        key = [c for c in labels.request_key if c != "run_id"]
+        if "run_id" not in labels.request_key:
+            return dict.fromkeys(runs, labels.requests.select(key).sort(key))
+        parts = labels.requests.partition_by("run_id", as_dict=True)
+        return {run: parts[run,].select(key).sort(key) for run in runs if (run,) in parts}
+    return dict.fromkeys(runs, _expected_queries(labels).to_frame())
+
+
+def _expected_queries(labels: Labels) -> pl.Series:
     if labels.queries is None:
         table, rejected = labels.qrels, labels.rejected
     else:
@@ -27,49 +46,49 @@ def expected_queries(known: Known, options: Options) -> pl.Series | None:
 
 
 def units_without_hits(
-    known: Known,
-    runs: Mapping[str, Sequence[pl.Series]],
-    asked: Mapping[str, pl.Series],
-    lost: Sequence[pl.Series],
-    options: Options,
+    known: Known, runs: Units, asked: Mapping[str, pl.DataFrame], lost: Sequence[pl.DataFrame], options: Options
 ) -> Iterator[Batch]:
-    """Yield batches of the units that no row spoke of. runs: run -> the queries that it has hits for.
+    """Yield batches of the units that no row spoke of. runs: run -> the units that it has rows for.
 
-    asked: run -> the queries that its log names as having none. lost: queries of bad rows that name no run; the units
-    of these are rejected.
+    asked: run -> the units that its log names as having none. lost: keys of bad rows that do not name their unit in
+    full; the units that these may belong to are rejected.
 
     The last batch may be empty; there is always one, so that results without units have columns too.
     """
-    ids = known.labels.qrels.schema
-    rows = pl.LazyFrame(schema={"query_id": ids["query_id"], "rank": pl.Int64, "doc_id": ids["doc_id"]})
-    nobody = pl.Series("query_id", [], dtype=ids["query_id"])
-    expected = expected_queries(known, options)
-    touched = pl.concat([nobody, *lost])
+    log = known.logs[0]
+    by_request = any("request_id" in one.columns for one in known.logs)
+    key = [c for c in UNIT if c != "run_id" and (c != "request_id" or by_request)]
+    types = known.labels.qrels.schema
+    rows = pl.LazyFrame(schema={**{c: log.columns[c] for c in read_columns(log)}, "rank": pl.Int64})
+    nobody = pl.DataFrame(schema={c: log.columns[c] if c == "request_id" else types["query_id"] for c in key})
+    expected = expected_units(known, list(runs), options, by_request=by_request)
     found = 0
     for run, seen in runs.items():
-        wanted = [s for s in (expected, asked.get(run)) if s is not None]
+        wanted = [u.select(key) for u in (expected.get(run), asked.get(run)) if u is not None]
         missing = (
-            _missing(pl.concat(wanted).unique().sort() if len(wanted) > 1 else wanted[0], seen) if wanted else nobody
+            _missing(pl.concat(wanted).unique().sort(key) if len(wanted) > 1 else wanted[0], seen) if wanted else nobody
         )
         for start in range(0, len(missing), _AT_A_TIME):
             found += 1
-            yield Batch(_empty_units(run, missing.slice(start, _AT_A_TIME), touched), rows)
+            yield Batch(_empty_units(run, missing.slice(start, _AT_A_TIME), lost), rows, frozenset(read_columns(log)))
     if not found:
-        yield Batch(_empty_units("", nobody, touched), rows)
+        yield Batch(_empty_units("", nobody, lost), rows, frozenset(read_columns(log)))
 
 
-def _missing(expected: pl.Series, seen: Sequence[pl.Series]) -> pl.Series:
+def _missing(expected: pl.DataFrame, seen: Sequence[pl.DataFrame]) -> pl.DataFrame:
     if not seen:
         return expected
-    met = pl.concat(seen).to_frame("query_id")
-    return expected.to_frame("query_id").join(met, on="query_id", how="anti", maintain_order="left")["query_id"]
+    return expected.join(pl.concat(seen), on=expected.columns, how="anti", maintain_order="left")
 
 
-def _empty_units(run: str, queries: pl.Series, touched: pl.Series) -> pl.DataFrame:
-    return pl.select(
+def _empty_units(run: str, units: pl.DataFrame, lost: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    empty = units.select(
         pl.lit(run).alias("run_id"),
-        queries.alias("query_id"),
+        pl.all(),
         n_hits=pl.lit(0, pl.Int64),
         n_gaps=pl.lit(0, pl.Int64),
-        rejected=queries.is_in(touched.implode()),
+        rejected=pl.lit(False),
     )
+    for bad in lost:
+        empty = touched_in_part(empty, bad)
+    return empty

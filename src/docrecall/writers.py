@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 import polars as pl
 
+from docrecall.contract.lookup import DEFAULT_RUN
 from docrecall.errors import DataError
-from docrecall.plan import DEFAULT_RUN
 from docrecall.show import printable
 from docrecall.sources.table import Table
 from docrecall.tables import TABLES

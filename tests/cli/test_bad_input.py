@@ -55,7 +55,6 @@ FAULTS = [
     of("numbers as status", "queries.label_status is Int64", queries={"label_status": [1, 2]}),
     of("text scores", "hits.score is String", hits={"score": ["1", "2", "1"]}, options=BY_SCORE),
     of("integer runs", "hits.run_id is Int64", "String", hits={"run_id": [1, 1, 1]}),
-    of("logged requests", "hits.request_id", "hits.parquet", hits={"request_id": ["r", "r", "s"]}),
     of("null rank", "hits.rank: 1 hit without a rank", "(q1)", "hits.parquet", hits={"rank": [1, None, 1]}),
     of("all ranks null", "hits.rank: 3 hits without a rank in 2 units (q1, q2)", hits={"rank": [None] * 3}),
     of("NaN rank", "hits.rank: 1 hit with a fractional rank", "(q1)", hits={"rank": [1.0, float("nan"), 1.0]}),

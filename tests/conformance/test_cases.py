@@ -18,8 +18,8 @@ CASES = {
     path.stem: json.loads(path.read_text(encoding="utf-8"))
     for path in sorted(Path(__file__).parent.glob("cases/*.json"))
 }
-TABLES = ("hits", "qrels", "queries")
-EXPECTATIONS = {"per_query", "n_rows", "mean", "n", "accounting", "findings", "matches", "error"}
+TABLES = ("hits", "qrels", "queries", "evidence", "documents", "requests", "chunks")
+EXPECTATIONS = {"per_query", "n_rows", "mean", "n", "accounting", "findings", "matches", "decisions", "error"}
 FORMS = ("as given", "shuffled", "lazy", "files in batches of 1", "files in batches of 2")
 TOLERANCE = 1e-12
 REASONS = ("n_unlabelled", "n_no_relevant", "n_unanswerable", "n_stale_labels", "n_rejected")
@@ -87,6 +87,8 @@ def test_case(case: dict[str, Any], form: str, tmp_path: Path):
     for code, count in expected.get("findings", {}).items():
         found = scores.findings.filter(code=code)["n_rows"].sum()
         assert found > 0 if count == ">0" else found == count, code
+    if "decisions" in expected:
+        _holds_rows(scores.decisions, [expected["decisions"]], ())
     if "matches" in expected:
         _holds_rows(scores.matches.collect(), expected["matches"], ("run_id", "query_id", "doc_id"))
 
@@ -133,8 +135,8 @@ def _holds_rows(got: pl.DataFrame, expected: list[dict[str, Any]], key: tuple[st
 
 
 def test_cases_are_all_there_and_understood():
-    """The folder holds the cases of the core, and none of them asks for what this module does not check."""
-    assert len(CASES) >= 139
+    """The folder holds the cases, and none of them asks for what this module does not check."""
+    assert len(CASES) >= 220
     for name, case in CASES.items():
         assert case["id"] == name
         assert set(case["tables"]) <= set(TABLES), name

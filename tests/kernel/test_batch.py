@@ -19,7 +19,8 @@ def rows(*triples: tuple[str, int, str], run: str | None = None) -> pl.DataFrame
 def labels(*triples: tuple[str, str, int]) -> Labels:
     qrels = pl.DataFrame(triples, schema={"query_id": str, "doc_id": str, "relevance": int}, orient="row")
     nobody = pl.Series("query_id", [], dtype=pl.String)
-    return Labels(qrels.sort("query_id"), None, nobody, nobody)
+    held = qrels.sort("query_id").with_columns(served=pl.lit(True), stale=pl.lit(False))
+    return Labels(held, None, None, None, nobody, nobody, nobody, has_index=False)
 
 
 def test_units_are_found_with_their_hits_and_gaps():
@@ -57,7 +58,7 @@ def test_a_batch_that_lacks_rows_of_its_units_is_an_error():
     batch = Batch(units, rows(("a", 1, "x"), ("a", 2, "y")).lazy())
 
     with pytest.raises(SplitUnitError, match="3 rows was read as 2"):
-        match(batch, labels(("a", "x", 1)), all_rows=True)
+        match(batch, labels(("a", "x", 1)), of_hits=(), of_rows={"rank", "doc_id"}, passages=False)
 
 
 @pytest.mark.parametrize("all_rows", [True, False])
@@ -73,12 +74,15 @@ def test_hits_meet_labels_of_their_own_unit(all_rows: bool):
         }
     )
     log = rows(("a", 1, "x"), ("a", 2, "y"), ("a", 4, "x"), ("b", 1, "y"), ("b", 2, "x"))
+    gold = labels(("a", "x", 2), ("b", "y", 1), ("none", "x", 1))
 
-    met = match(Batch(units, log.lazy()), labels(("a", "x", 2), ("b", "y", 1), ("none", "x", 1)), all_rows=all_rows)
+    met = match(
+        Batch(units, log.lazy()), gold, of_hits=(), of_rows={"rank", "doc_id"} if all_rows else (), passages=False
+    )
 
-    found = zip(met.hit_row.tolist(), met.hit_rank.tolist(), met.grade[met.hit_label].tolist(), strict=True)
+    found = zip(met.hit_row.tolist(), met.hits["rank"].to_list(), met.grade[met.hit_target].tolist(), strict=True)
     assert list(found) == [(0, 1, 2), (2, 4, 2), (3, 1, 1)]
-    assert met.first_hits.tolist() == [0, 2]
+    assert met.met.tolist() == [0, 1, 2]
     assert met.starts.tolist() == [0, 3, 3, 5]
 
 
@@ -89,7 +93,7 @@ def test_distinct_documents_are_counted_before_each_row():
     )
     log = rows(("a", 1, "x"), ("a", 2, "x"), ("a", 3, "y"), ("b", 1, "x"), ("b", 2, "y"))
 
-    met = match(Batch(units, log.lazy()), labels(("a", "x", 1)), all_rows=True)
+    met = match(Batch(units, log.lazy()), labels(("a", "x", 1)), of_hits=(), of_rows={"rank", "doc_id"}, passages=False)
 
     assert met.docs_before.tolist() == [0, 1, 1, 2, 3, 4]
     assert met.row_unit.tolist() == [0, 0, 0, 1, 1]

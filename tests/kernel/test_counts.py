@@ -8,8 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from docrecall.kernel.counts import CutCounts, Family, Steps, looks_at_all_rows
+from docrecall.kernel.counts import CutCounts, Placed
+from docrecall.kernel.family import Family, of_every_row
 from docrecall.kernel.match import match
+from docrecall.kernel.steps import Steps
 from docrecall.measures.grammar import Cut
 from tests.kernel.test_batch import Batch, labels, rows
 
@@ -17,13 +19,16 @@ UNITS = pl.DataFrame(
     {"run_id": ["r"] * 2, "query_id": ["a", "b"], "n_hits": [5, 0], "n_gaps": [1, 0], "rejected": [False] * 2}
 )
 # Rank 3 is missing; x comes three times, z is not judged, y has the best grade and w is never found.
-HITS = rows(("a", 1, "x"), ("a", 2, "x"), ("a", 4, "z"), ("a", 5, "y"), ("a", 6, "x"))
+HITS = rows(("a", 1, "x"), ("a", 2, "x"), ("a", 4, "z"), ("a", 5, "y"), ("a", 6, "x")).with_columns(
+    n_tokens=pl.Series([10, 20, 30, 40, 50]), in_context=pl.Series([True, False, True, True, False])
+)
+EVERY = {"rank", "doc_id", "n_tokens", "in_context"}
 LABELS = labels(("a", "x", 1), ("a", "y", 2), ("a", "w", 1), ("a", "v", 0), ("b", "x", 1))
 
 
 def counts(cut: Cut, min_relevance: int = 1) -> CutCounts:
-    matched = match(Batch(UNITS, HITS.lazy()), LABELS, all_rows=True)
-    return CutCounts(Family(matched, cut.unit, min_relevance), cut)
+    matched = match(Batch(UNITS, HITS.lazy()), LABELS, of_hits=(), of_rows=EVERY, passages=False)
+    return CutCounts(Placed(Family(matched, cut.unit), min_relevance), cut)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +42,10 @@ def counts(cut: Cut, min_relevance: int = 1) -> CutCounts:
         (Cut("docs", 2), 2, 1, 1, 1, 2, 4, 3, 3),
         (Cut("docs", 9), 9, 2, 1, 2, 3, 5, 4, 3),
         (Cut("all"), 5, 2, 1, 2, 3, 5, 4, 3),
+        (Cut("tokens", 9), 0, 0, 0, 0, 0, 0, 0, 0),
+        (Cut("tokens", 30), 2, 1, 1, 1, 1, 2, 2, 2),
+        (Cut("tokens", 149), 4, 2, 1, 2, 3, 4, 3, 2),
+        (Cut("context"), 3, 2, 1, 2, 3, 3, 2, 1),
     ],
     ids=str,
 )
@@ -47,7 +56,7 @@ def test_counts_of_a_cut(
     c = counts(cut)
 
     assert c.relevant.tolist() == [3, 1]
-    assert c.places.tolist() == [places, 0 if cut.k is None else places]
+    assert c.places.tolist() == [places, places if cut.unit in ("chunks", "docs") else 0]
     assert c.found.tolist() == [found, 0]
     assert c.first_place.tolist() == [first, 0]
     assert c.judged.tolist() == [judged, 0]
@@ -57,9 +66,13 @@ def test_counts_of_a_cut(
     assert c.top_chunks.tolist() == [top, 0]
 
 
-@pytest.mark.parametrize(("cut", "place"), [(Cut("chunks", 5), 5), (Cut("docs", 3), 3), (Cut("all"), 4)], ids=str)
+@pytest.mark.parametrize(
+    ("cut", "place"),
+    [(Cut("chunks", 5), 5), (Cut("docs", 3), 3), (Cut("all"), 4), (Cut("tokens", 100), 4), (Cut("context"), 3)],
+    ids=str,
+)
 def test_positions_of_a_cut(cut: Cut, place: int):
-    """Y stands at its logged rank, as the third document, or as the fourth row: sums run over these places."""
+    """Y stands at its rank, as third document, as fourth row, or as third in the context: sums run over these."""
     c = counts(cut)
 
     assert c.precision_sum.tolist() == [1 / 1 + 2 / place, 0.0]
@@ -90,7 +103,7 @@ def test_steps_add_up_inside_each_unit_alone():
     """Running sums begin anew with each unit; units without terms are 0."""
     unit, place = np.array([0, 0, 0, 2, 2]), np.array([1, 4, 9, 2, 3])
 
-    steps = Steps.of(4, unit, place, np.array([1.0, 2.0, 4.0, 8.0, 16.0]))
+    steps = Steps.of(4, unit, place, place, np.array([1.0, 2.0, 4.0, 8.0, 16.0]))
 
     assert steps.running.tolist() == [1, 3, 7, 8, 24]
     assert steps.within(4, 4).tolist() == [2, 0, 2, 0]
@@ -106,7 +119,7 @@ def test_steps_run_from_left_to_right():
     for term in terms:
         plain += term
 
-    steps = Steps.of(1, np.zeros(6, dtype=np.int64), np.arange(1, 7), np.array(terms))
+    steps = Steps.of(1, np.zeros(6, dtype=np.int64), np.arange(1, 7), None, np.array(terms))
 
     assert steps.total(np.array([6])).tolist() == [plain]
     assert plain != math.fsum(terms)
@@ -116,20 +129,21 @@ def test_steps_without_terms():
     """Nothing to add is 0 for every unit."""
     none = np.zeros(0, dtype=np.int64)
 
-    steps = Steps.of(3, none, none, np.zeros(0))
+    steps = Steps.of(3, none, none, none, np.zeros(0))
 
     assert steps.total(steps.within(3, 5)).tolist() == [0, 0, 0]
 
 
-@pytest.mark.parametrize("cut", [Cut("chunks", 3), Cut("all")], ids=str)
+@pytest.mark.parametrize("cut", [Cut("chunks", 3), Cut("tokens", 35), Cut("context"), Cut("all")], ids=str)
 def test_counts_that_few_rows_can_tell_are_the_same_with_all_rows(cut: Cut):
     """What is said not to look at every row does not change when only rows of judged documents are brought in."""
-    matched = match(Batch(UNITS, HITS.lazy()), LABELS, all_rows=False)
-    few, every = CutCounts(Family(matched, cut.unit, 1), cut), counts(cut)
+    of_rows = of_every_row("found", cut.unit)
+    matched = match(Batch(UNITS, HITS.lazy()), LABELS, of_hits=(), of_rows=of_rows, passages=False)
+    few, every = CutCounts(Placed(Family(matched, cut.unit), 1), cut), counts(cut)
 
     names = ["relevant", "places", "found", "first_place", "precision_sum", "gain", "ideal_gain", "judged"]
-    names += ["docs", "chunks", "relevant_chunks", "top_chunks"]
-    narrow = [name for name in names if not looks_at_all_rows(name, cut.unit)]
+    names += ["docs", "chunks", "relevant_chunks", "top_chunks", "tokens"]
+    narrow = [name for name in names if of_every_row(name, cut.unit) <= of_rows]
     assert {"found", "gain", "relevant_chunks"} <= set(narrow)
     for name in narrow:
         assert getattr(few, name).tolist() == getattr(every, name).tolist(), name

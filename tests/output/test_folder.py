@@ -24,6 +24,8 @@ FILES = {
     "findings.parquet",
     "manifest.json",
     "per_query.parquet",
+    "decided.parquet",
+    "decisions.parquet",
     "summary.json",
     "summary.parquet",
 }
@@ -109,7 +111,7 @@ FAILURES: list[tuple[type[dr.DocrecallError], dict[str, Any]]] = [
     (dr.DataError, {"hits": hits(rank=[1, None, 1])}),
     (dr.DataError, {"hits": hits(rank=[1, 1, 1])}),
     (dr.DataError, {"qrels": qrels(query_id=["a", "b"])}),
-    (dr.InputTypeError, {"qrels": None}),
+    (dr.InputTypeError, {"qrels": 7}),
     (dr.MeasureError, {"measures": "doc_recall"}),
     (dr.UsageError, {"order": "none"}),
 ]

@@ -90,7 +90,7 @@ def same_json(data: bytes, good: bytes) -> bool:
 def test_one_flipped_bit_in_any_file(written: tuple[Path, dr.Scores]) -> None:
     """A bit that flips in any file, the manifest too, is noticed wherever it is, and the file is named."""
     out, _ = written
-    assert len(names(out)) == 7
+    assert len(names(out)) == 9
     for name in names(out):
         good = (out / name).read_bytes()
         for at in range(0, len(good), max(1, len(good) // 40)):

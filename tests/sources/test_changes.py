@@ -74,7 +74,7 @@ def test_change_between_listing_and_reading(change: Callable[[Path], None], tmp_
     """A file that changes after its footer was read is not read as what it was."""
     paths = files(tmp_path)
     options = dr.Options()
-    inputs = read_inputs(str(tmp_path), LABELS, None, options)
+    inputs = read_inputs(str(tmp_path), {"qrels": LABELS}, parse_all(MEASURE), options)
     change(paths[1])
     with pytest.raises(dr.InputError, match=r"1\.parquet (changed while it was read|does not exist)"):
         evaluate(inputs, parse_all(MEASURE), options)

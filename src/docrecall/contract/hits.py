@@ -6,24 +6,32 @@ import numpy as np
 import polars as pl
 
 from docrecall import findings
-from docrecall.contract.rules import Checked, Rule, fault_rules, report, split, tagged
+from docrecall.contract.rules import Checked, Rule, fault_rules, report, span_rules, split, tagged
 from docrecall.options import Options
-from docrecall.sources.table import FILE, LARGEST_RANK, ROW, Table, collect
+from docrecall.sources.table import FAULT, FILE, LARGEST_RANK, ROW, Table, collect
+from docrecall.tables import UNIT
 
+_MOST_TOKENS = 1 << 31  # no chunk is so long, and sums over a batch stay exact
 _SMALL_RANK = 1 << 31  # below it, unit and rank fit one number, and one number sorts fastest
 
 
 def unit_key(log: Table) -> list[str]:
     """The columns that tell the units of one log apart; a log whose run the caller named has one run."""
-    return ["run_id", "query_id"] if "run_id" in log.columns else ["query_id"]
+    return [c for c in UNIT if c in log.columns]
+
+
+def read_columns(log: Table) -> list[str]:
+    """The columns of a log that the kernel reads, besides rank, which it is given as the policy counts it."""
+    optional = ("doc_version", "chunk_id", "chunk_start", "chunk_end", "n_tokens", "in_context")
+    return ["query_id", "doc_id", *(c for c in optional if c in log.columns and c in log.used)]
 
 
 def check_hits(rows: pl.DataFrame, log: Table, options: Options) -> Checked:
     """Check and order a batch of hits.
 
     rows: all columns of `log.columns`, as `Table.rows_of` gives them, whole units, in any order.
-    The good rows have the unit key, rank (Int64, from 1, rising within each unit) and doc_id; the rows of a unit stand
-    together. Every row is good, a collapsed duplicate, or rejected.
+    The good rows have the unit key, rank (Int64, from 1, rising within each unit) and `read_columns`; the rows of a
+    unit stand together. Every row is good, a collapsed duplicate, or rejected.
     """
     key = unit_key(log)
     rows, bad = split(rows, row_rules(log, options))
@@ -39,13 +47,33 @@ def check_hits(rows: pl.DataFrame, log: Table, options: Options) -> Checked:
     rank = pl.col("rank") + (1 - options.rank_base) if not options.by_score else pl.col("_unit")
     if options.by_score or options.ranks == "recount":
         rank = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("_unit")
-    return Checked(rows.select(*key, rank.alias("rank"), "doc_id"), rejected, duplicates.height, found)
+    others = [c for c in read_columns(log) if c not in key]
+    return Checked(rows.select(*key, rank.alias("rank"), *others), rejected, duplicates.height, found)
 
 
-def row_rules(log: Table, options: Options) -> list[Rule]:
-    """The rules that one row can break by itself."""
-    ids = [Rule("null_id", column, pl.col(column).is_null()) for column in (*unit_key(log), "doc_id")]
-    return [*fault_rules(log), *ids, *(_score_rules() if options.by_score else _rank_rules(options))]
+def row_rules(log: Table, options: Options, *, values: bool = True) -> list[Rule]:
+    """The rules that one row can break by itself. values: whether those of `value_rules` are among them."""
+    named = [*unit_key(log), *(["chunk_id"] if log.looked_up else []), *(["doc_id"] if "doc_id" in log.columns else [])]
+    ids = [Rule("null_id", column, pl.col(column).is_null()) for column in named]
+    order = _score_rules() if options.by_score else _rank_rules(options)
+    return [*fault_rules(log), *ids, *order, *(value_rules(log) if values else [])]
+
+
+def value_rules(log: Table) -> list[Rule]:
+    """The rules of columns that only some measures read; in other runs they may hold anything."""
+    read, rules = read_columns(log), []
+    if "n_tokens" in read:
+        tokens = pl.col("n_tokens")
+        rules += [
+            Rule("tokens_null", "n_tokens", tokens.is_null()),
+            Rule("tokens_negative", "n_tokens", tokens < 0),
+            Rule("tokens_too_large", "n_tokens", tokens >= _MOST_TOKENS),
+        ]
+    if "in_context" in read and log.requires("in_context"):
+        rules.append(Rule("context_null", "in_context", pl.col("in_context").is_null()))
+    if "chunk_start" in read:
+        rules += span_rules(pl.col("chunk_start"), pl.col("chunk_end"), "chunk_start", "chunk_end", empty=True)
+    return rules
 
 
 def check_rank_base(log: Table, options: Options) -> list[pl.DataFrame]:
@@ -65,7 +93,8 @@ def find_offenders(log: Table, options: Options) -> list[pl.DataFrame]:
     """
     rules = row_rules(log, options)
     broken = pl.any_horizontal(rule.broken for rule in rules)
-    columns = list(dict.fromkeys([*unit_key(log), "doc_id", *(rule.column for rule in rules if rule.column)]))
+    named = [c for rule in rules for c in rule.broken.meta.root_names() if c != FAULT]
+    columns = list(dict.fromkeys([*unit_key(log), "doc_id", *(["chunk_id"] if log.looked_up else []), *named]))
     _, bad = split(log.read(columns, where=broken), rules)
     return report(bad, log, unit_key(log), options)[1]
 

@@ -1,17 +1,24 @@
-"""The tables that are held whole, checked and ready for the kernel."""
+"""The tables that are held whole, checked and ready for the kernel, and the log as they say it is to be read."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import polars as pl
 
 from docrecall import findings
+from docrecall.contract.evidence import check_evidence
 from docrecall.contract.hits import check_rank_base
 from docrecall.contract.ids import check_ids
+from docrecall.contract.index import Index, check_chunks, check_documents, no_index, with_staleness
 from docrecall.contract.labels import check_qrels, check_queries, label_conflicts
+from docrecall.contract.lookup import look_up
+from docrecall.contract.needs import Needs
+from docrecall.contract.requests import check_requests
 from docrecall.contract.rules import Checked
-from docrecall.contract.schema import like
+from docrecall.contract.schema import like, supplied
 from docrecall.kernel.labels import Labels
 from docrecall.options import Options
 from docrecall.sources.inputs import Inputs
@@ -19,51 +26,165 @@ from docrecall.sources.table import Table, collect
 
 
 class Known(NamedTuple):
-    """Labels for the kernel, the checks that they came from, and everything found on the way, on all tables."""
+    """What the kernel is told, the log as it is to be read, the checks of the tables, and what was found on the way."""
 
     labels: Labels
-    qrels: Checked
-    queries: Checked | None
+    logs: list[Table]
+    checks: Mapping[str, Checked]
     findings: list[pl.DataFrame]
 
 
-def check_known(inputs: Inputs, options: Options) -> Known:
-    """Read and check qrels and queries, and look at what footers and names tell about all tables.
+def check_known(inputs: Inputs, needs: Needs, options: Options) -> Known:
+    """Read and check every table but hits, and look at what footers and names tell about all of them.
 
-    Raises DataError for ids that would be taken for one another and for hits of another run than the caller named:
-    no set of rows could be set aside to mend that.
+    Raises DataError for ids that would be taken for one another, for hits of another run than the caller named, and for
+    aliases that go round in a circle: no set of rows could be set aside to mend that.
     """
+    tables = inputs.tables
     of_tables = [f for table in inputs.all() for f in check_ids(table)]
     of_tables += [f for log in inputs.logs for f in _other_run(log)]
     findings.raise_errors(findings.merge(of_tables))
-    qrels = check_qrels(inputs.qrels, options)
-    queries = check_queries(inputs.queries, options) if inputs.queries else None
-    checks = [qrels, *([queries] if queries else [])]
-    rejected = [check.rejected["query_id"].drop_nulls().unique() for check in checks]
-    listed = queries.rows if queries else None
-    found = [f for check in checks for f in check.findings]
-    if listed is not None:
-        found += label_conflicts(listed, qrels.rows)
-    found += [f for log in inputs.logs for f in check_rank_base(log, options)]
+    checks: dict[str, Checked] = {}
+    index = no_index(inputs.logs[0].columns.get("doc_id", _doc_type(inputs)))
+    if "documents" in tables:
+        index = check_documents(tables["documents"], options)
+    if "qrels" in tables:
+        checks["qrels"] = check_qrels(tables["qrels"], index.aliases, options)
+    if "evidence" in tables:
+        checks["evidence"] = check_evidence(tables["evidence"], index.aliases, options)
+    if "queries" in tables:
+        checks["queries"] = check_queries(tables["queries"], options)
+    if "requests" in tables:
+        checks["requests"] = check_requests(tables["requests"], options)
+    if index.checked is not None:
+        checks["documents"] = index.checked
+    by_doc = any("doc_id" in log.columns for log in inputs.logs)
+    if "chunks" in tables:
+        checks["chunks"] = check_chunks(tables["chunks"], options, by_doc=by_doc)
+    labels = _labels(inputs, checks, index, options)
+    found = [f for check in checks.values() for f in check.findings]
+    if "queries" in checks:
+        found += label_conflicts(checks["queries"].rows, labels.qrels)
+    found += _of_evidence(checks) + _of_index(labels, index, options)
+    for log in inputs.logs:
+        found += check_rank_base(log, options)
     for table in inputs.all():
         if table.left_out:
             found.append(findings.finding("files_left_out", table.spec.name, None, table.left_out))
-    for name, column in _not_applied(inputs):
-        found.append(findings.finding("not_compared", name, column, 1))
-    for table in inputs.all():
         found += _likely_meant(table)
-    labels = Labels(qrels.rows, listed, pl.concat(rejected).unique(), rejected[-1] if queries else rejected[0].clear())
-    return Known(labels, qrels, queries, found)
+    chunks = checks["chunks"].rows if "chunks" in checks else None
+    logs = [look_up(log, chunks, supplied(log, tables.get("chunks"), needs), index.aliases) for log in inputs.logs]
+    return Known(labels, logs, checks, found)
 
 
-def _not_applied(inputs: Inputs) -> list[tuple[str, str]]:
-    """(table, column) of what has a meaning in the design that this version does not apply yet."""
-    found = []
-    if "doc_version" in inputs.qrels.columns and any("doc_version" in log.columns for log in inputs.logs):
-        found.append(("hits", "doc_version"))
-    if inputs.queries and "weight" in inputs.queries.columns:
-        found.append(("queries", "weight"))
-    return found
+def _doc_type(inputs: Inputs) -> pl.DataType:
+    return next(table.columns["doc_id"] for table in inputs.tables.values() if "doc_id" in table.columns)
+
+
+def _labels(inputs: Inputs, checks: Mapping[str, Checked], index: Index, options: Options) -> Labels:
+    """Bring labels, passages and lists into the form that the kernel takes."""
+    evidence = with_staleness(checks["evidence"].rows, index, options) if "evidence" in checks else None
+    qrels = with_staleness(_qrels(inputs, checks), index, options)
+    if options.stale == "exclude":
+        relevant = qrels.filter("stale", pl.col("relevance") >= options.min_relevance)["query_id"]
+        stale = [relevant]
+        if evidence is not None:
+            gone = evidence.group_by("query_id", "evidence_id").agg(pl.col("stale").all()).filter("stale")
+            stale.append(gone["query_id"])
+        stale_queries = pl.concat(stale).unique()
+    else:
+        stale_queries = qrels["query_id"].clear()
+    bad = [checks[name].rejected["query_id"] for name in ("qrels", "evidence", "queries") if name in checks]
+    rejected = pl.concat([qrels["query_id"].clear(), *bad]).drop_nulls().unique()
+    listed_badly = checks["queries"].rejected["query_id"].drop_nulls().unique() if "queries" in checks else None
+    return Labels(
+        qrels=qrels,
+        evidence=evidence,
+        queries=_weighed(checks["queries"].rows) if "queries" in checks else None,
+        requests=_requests(checks["requests"]) if "requests" in checks else None,
+        rejected=rejected,
+        rejected_listed=rejected.clear() if listed_badly is None else listed_badly,
+        stale_queries=stale_queries,
+        has_index=index.served is not None,
+    )
+
+
+def _qrels(inputs: Inputs, checks: Mapping[str, Checked]) -> pl.DataFrame:
+    """The labels, and for queries that have none the documents of their evidence, with grade 1."""
+    given = checks.get("qrels")
+    evidence = checks["evidence"].rows if "evidence" in checks else None
+    versions = [name for name in ("qrels", "evidence") if _versioned(inputs, name)]
+    if evidence is None:
+        assert given is not None, "qrels or evidence are there"
+        return given.rows
+    one = pl.when(pl.col("doc_version").n_unique() == 1).then(pl.col("doc_version").first())
+    derived = evidence.group_by("query_id", "doc_id").agg(
+        pl.lit(1, pl.Int64).first().alias("relevance"), one.alias("doc_version")
+    )
+    if given is None:
+        rows = derived
+    else:
+        spoken_of = pl.concat([given.rows["query_id"], given.rejected["query_id"].drop_nulls()]).implode()
+        derived = derived.filter(~pl.col("query_id").is_in(spoken_of))
+        rows = pl.concat(
+            [given.rows, derived.select(c for c in derived.columns if c in given.rows.columns or versions)],
+            how="diagonal",
+        )
+    if not versions and "doc_version" in rows.columns:
+        rows = rows.drop("doc_version")
+    return rows if rows["query_id"].is_sorted() else rows.sort("query_id")
+
+
+def _versioned(inputs: Inputs, name: str) -> bool:
+    table = inputs.tables.get(name)
+    return table is not None and "doc_version" in table.columns and "doc_version" in table.used
+
+
+def _weighed(queries: pl.DataFrame) -> pl.DataFrame:
+    """Weights brought near 1 by a power of two, which changes no mean and keeps their squares finite."""
+    if "weight" not in queries.columns or queries.is_empty():
+        return queries
+    largest = float(queries["weight"].max() or 0.0)  # type: ignore[arg-type]
+    _, power = math.frexp(largest)
+    return queries.with_columns(pl.col("weight") * 2.0**-power if abs(power) > 200 else pl.col("weight"))
+
+
+def _requests(check: Checked) -> pl.DataFrame:
+    """The listed units, those that are listed in a bad way too."""
+    key = [c for c in check.rows.columns if c not in ("retrieved", "answered")]
+    bad = check.rejected.drop_nulls(key).select(key).unique()
+    none = [pl.lit(None, pl.Boolean).alias(c) for c in ("retrieved", "answered")]
+    return pl.concat(
+        [
+            check.rows.with_columns(pl.lit(False).alias("listed_badly")),
+            bad.with_columns(*none, pl.lit(True).alias("listed_badly")),
+        ]
+    )
+
+
+def _of_evidence(checks: Mapping[str, Checked]) -> list[pl.DataFrame]:
+    """Count documents of evidence that the labels of their query, where it has any, do not name."""
+    if "evidence" not in checks or "qrels" not in checks:
+        return []
+    pairs, qrels = checks["evidence"].rows.select("query_id", "doc_id").unique(), checks["qrels"].rows
+    strange = pairs.join(qrels, on=["query_id", "doc_id"], how="anti").join(qrels, on="query_id", how="semi")
+    queries = strange["query_id"].unique()
+    return [
+        findings.finding(
+            "evidence_without_label", "evidence", "doc_id", strange.height, n_queries=len(queries), examples=queries
+        )
+    ]
+
+
+def _of_index(labels: Labels, index: Index, options: Options) -> list[pl.DataFrame]:
+    """Count relevant labels whose document the index does not have."""
+    if index.served is None:
+        return []
+    absent = labels.qrels.filter(~pl.col("served"), pl.col("relevance") >= options.min_relevance)
+    n = absent["query_id"].n_unique()
+    return [
+        findings.finding("gold_not_in_index", "qrels", "doc_id", absent.height, n_queries=n, examples=absent["doc_id"])
+    ]
 
 
 def _likely_meant(table: Table) -> list[pl.DataFrame]:

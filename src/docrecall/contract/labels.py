@@ -5,7 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from docrecall import findings
-from docrecall.contract.rules import Checked, Rule, fault_rules, report, split, tagged
+from docrecall.contract.evidence import renamed
+from docrecall.contract.rules import Checked, Rule, fault_rules, null_rules, report, split, tagged
 from docrecall.options import Options
 from docrecall.sources.table import FILE, ROW, Table
 from docrecall.tables import LABEL_STATUSES
@@ -13,57 +14,83 @@ from docrecall.tables import LABEL_STATUSES
 _PAIR = ("query_id", "doc_id")
 
 
-def check_qrels(table: Table, options: Options) -> Checked:
+def check_qrels(table: Table, aliases: pl.DataFrame, options: Options) -> Checked:
     """Read and check the labels.
 
-    The good rows have query_id, doc_id and relevance (Int64; 1 where the column is absent), one per pair, sorted by
-    query_id. Identical labels collapse; a pair with several grades is bad in all its rows.
+    The good rows have query_id, doc_id, relevance (Int64; 1 where the column is absent) and doc_version if it is
+    used, one per pair, sorted by query_id. Identical labels collapse; a pair with several grades or versions is bad in
+    all its rows. Labels that meet through an alias keep the highest grade.
     """
-    columns = [*_PAIR, *(["relevance"] if "relevance" in table.columns else [])]
-    rows, bad = split(table.read(columns), row_rules(table))
+    optional = [c for c in ("relevance", "doc_version") if c in table.columns and c in table.used]
+    rows, bad = split(table.read([*_PAIR, *optional]), row_rules(table))
     if "relevance" not in rows.columns:
         rows = rows.with_columns(pl.lit(1, pl.Int64).alias("relevance"))
         bad = bad.with_columns(pl.lit(None, pl.Int64).alias("relevance"))
+    versions = [c for c in optional if c == "doc_version"]
     duplicates = rows.clear()
     if not _pairs_unique(rows):
         again = ~pl.struct(pl.exclude(FILE, ROW)).is_first_distinct()
         rows, duplicates = rows.filter(~again), rows.filter(again)
-        clash = pl.struct(_PAIR).is_duplicated()
-        bad = pl.concat([bad, tagged(rows.filter(clash), "label_two_grades", "relevance").select(bad.columns)])
-        rows = rows.filter(~clash)
+        twice = pl.struct(_PAIR).is_duplicated()
+        grades = twice & (pl.col("relevance").n_unique().over(_PAIR) > 1)
+        for clash, reason, column in (
+            (grades, "label_two_grades", "relevance"),
+            (twice, "label_two_versions", "doc_version"),
+        ):
+            marked = rows.with_columns(clash.alias("_clash"))
+            rows = marked.filter(~pl.col("_clash")).drop("_clash")
+            clashing = tagged(marked.filter("_clash").drop("_clash"), reason, column)
+            bad = pl.concat([bad, clashing.select(bad.columns)])
     rejected, found = report(bad, table, ["query_id"], options)
     if duplicates.height:
         found.append(_count("duplicate_labels", table, duplicates))
+    rows, n_merged = _merged(rows, aliases)
     if not rows["query_id"].is_sorted():
         rows = rows.sort("query_id")
-    return Checked(rows.select(*_PAIR, "relevance"), rejected, duplicates.height, found)
+    return Checked(rows.select(*_PAIR, "relevance", *versions), rejected, duplicates.height + n_merged, found)
+
+
+def _merged(rows: pl.DataFrame, aliases: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """Labels by the names that aliases lead to; of those that meet there the highest grade stays."""
+    if aliases.is_empty():
+        return rows, 0
+    named = renamed(rows, aliases)
+    version = ["doc_version"] if "doc_version" in rows.columns else []
+    best = named.sort("relevance", *version, descending=[True, *[False] * len(version)], nulls_last=False)
+    kept = best.unique(_PAIR, keep="first", maintain_order=True)
+    return kept, rows.height - kept.height
 
 
 def row_rules(table: Table) -> list[Rule]:
-    """The rules that one row of a table other than hits can break by itself."""
-    rules = [*fault_rules(table), *(Rule("null_id", c, pl.col(c).is_null()) for c in table.spec.required)]
+    """The rules that one row of a table other than hits and evidence can break by itself."""
+    rules = [*fault_rules(table), *null_rules(table)]
     if table.spec.name == "qrels" and "relevance" in table.columns:
         rules.append(Rule("relevance_null", "relevance", pl.col("relevance").is_null()))
     if "label_status" in table.columns:
         rules.append(Rule("status_unknown", "label_status", ~pl.col("label_status").is_in(LABEL_STATUSES)))
+    if table.spec.name == "queries" and "weight" in table.columns:
+        weight = pl.col("weight")
+        rules.append(Rule("weight_invalid", "weight", (weight < 0) | ~weight.is_finite()))
     return rules
 
 
 def check_queries(table: Table, options: Options) -> Checked:
     """Read and check the list of queries.
 
-    The good rows have query_id and label_status (null where the column is absent), one per query, sorted. A query
-    that stands twice is bad in all its rows, also when they are alike.
+    The good rows have query_id, label_status (null where the column is absent) and, where the table has it, weight
+    (null is 1), one per query, sorted. A query that stands twice is bad in all its rows, also when they are alike.
     """
-    columns = ["query_id", *(["label_status"] if "label_status" in table.columns else [])]
+    columns = [c for c in ("query_id", "label_status", "weight") if c in table.columns]
     rows = table.read(columns)
     if "label_status" not in rows.columns:
         rows = rows.with_columns(pl.lit(None, pl.String).alias("label_status"))
     own = row_rules(table)
     repeated = Rule("query_repeated", "query_id", pl.col("query_id").is_duplicated())
-    rows, bad = split(rows, [*own[:-1], repeated, own[-1]] if "label_status" in table.columns else [*own, repeated])
+    alone = [rule for rule in own if rule.code not in ("status_unknown", "weight_invalid")]
+    rows, bad = split(rows, [*alone, repeated, *own[len(alone) :]])
     rejected, found = report(bad, table, ["query_id"], options)
-    return Checked(rows.select("query_id", "label_status").sort("query_id"), rejected, 0, found)
+    rows = rows.select("query_id", "label_status", *(["weight"] if "weight" in columns else [])).sort("query_id")
+    return Checked(rows.with_columns(pl.col(c).fill_null(1.0) for c in columns if c == "weight"), rejected, 0, found)
 
 
 def _pairs_unique(rows: pl.DataFrame) -> bool:

@@ -8,11 +8,13 @@ import polars as pl
 
 from docrecall import findings
 from docrecall.contract.ids import is_odd, tidy
+from docrecall.contract.known import Known
+from docrecall.contract.lookup import DEFAULT_RUN
 from docrecall.errors import DataError
 from docrecall.show import printable
 from docrecall.sources.table import Table, collect
 
-_MANY = 20  # from so many units on, nothing in common is no coincidence
+MANY = 20  # from so many units on, nothing in common is no coincidence
 
 
 def refuse_no_shared_query(hit_queries: Iterable[pl.Series], qrels: pl.DataFrame) -> None:
@@ -44,7 +46,7 @@ def no_shared_document(
     smallest = pl.col("doc_id").cast(pl.String).drop_nulls().unique().bottom_k(findings.MOST_EXAMPLES)
     hits = [collect(log.scan(part, ["doc_id"]).select(smallest), [part]) for log in logs for part in log.parts]
     ids = pl.concat(hits)["doc_id"]
-    severe = matters and n_units >= _MANY
+    severe = matters and n_units >= MANY
     found = findings.finding(
         "no_shared_documents",
         "hits",
@@ -62,6 +64,71 @@ def no_shared_document(
             found,
         )
     return [found]
+
+
+def refuse_other_versions(found: Sequence[pl.DataFrame], n_units: int) -> None:
+    """Raise a DataError; called when labelled documents were hit in many units, and never at their labelled version."""
+    mismatch = findings.merge([f for f in found if f["code"].item() == "version_mismatch"])
+    raise DataError(
+        f"hits.doc_version and the labels' doc_version never agree: {n_units:,} units have hits of labelled documents, "
+        "all at other versions. Every measure would be 0. Are these the labels of another index? "
+        'versions="ignore" (--versions ignore) matches by id alone.',
+        mismatch.with_columns(pl.lit("error").alias("severity")),
+    )
+
+
+def no_shared_chunk(known: Known, units: pl.DataFrame, *, matters: bool) -> list[pl.DataFrame]:
+    """Look for runs that know none of the gold chunks.
+
+    units: run_id, n_units (with hits and gold chunks), n_met. Gives a finding when there are such runs; with many
+    units, and when a measure depends on it, raises a DataError.
+    """
+    totals = units.group_by("run_id").agg(pl.all().sum()).filter(pl.col("n_met") == 0, pl.col("n_units") > 0)
+    evidence = known.labels.evidence
+    if totals.is_empty() or evidence is None:
+        return []
+    gold = evidence.filter(pl.col("chunk_id").is_not_null()).select("doc_id", "chunk_id").unique()
+    strangers = [row for row in totals.to_dicts() if not _knows(known, str(row["run_id"]), gold)]
+    n_units = sum(row["n_units"] for row in strangers)
+    if not n_units:
+        return []
+    severe = matters and n_units >= MANY
+    found = findings.finding(
+        "no_shared_chunks",
+        "hits",
+        "chunk_id",
+        n_units,
+        n_queries=n_units,
+        examples=gold["chunk_id"],
+        severity="error" if severe else None,
+    )
+    if severe:
+        raise DataError(
+            f"hits.chunk_id and evidence.chunk_id have no chunk in common, over {n_units:,} units with hits and gold "
+            f"chunks: {_some(gold['chunk_id'].cast(pl.String))} are gold. Gold chunk ids do not survive another "
+            "chunking; spans (evidence.start, evidence.end) do.",
+            found,
+        )
+    return [found]
+
+
+def _knows(known: Known, run: str, gold: pl.DataFrame) -> bool:
+    """Whether a gold chunk is in any hit of a run, or in the chunks of its index."""
+    chunks = known.checks.get("chunks")
+    if chunks is not None:
+        mine = chunks.rows if "run_id" not in chunks.rows.columns else chunks.rows.filter(pl.col("run_id") == run)
+        if mine.join(gold, on=["doc_id", "chunk_id"], how="semi").height:
+            return True
+    for log in known.logs:
+        if "chunk_id" not in log.columns or ("run_id" not in log.columns and (log.run or DEFAULT_RUN) != run):
+            continue
+        for part in log.parts:
+            rows = log.scan(part, ["doc_id", "chunk_id", *(["run_id"] if "run_id" in log.columns else [])])
+            if "run_id" in log.columns:
+                rows = rows.filter(pl.col("run_id") == run)
+            if collect(rows.join(gold.lazy(), on=["doc_id", "chunk_id"], how="semi").head(1), [part]).height:
+                return True
+    return False
 
 
 def near_queries(hit_queries: Sequence[pl.Series], qrels: pl.DataFrame) -> list[pl.DataFrame]:

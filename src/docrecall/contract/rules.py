@@ -12,6 +12,9 @@ from docrecall import findings
 from docrecall.options import Options
 from docrecall.sources.table import FAULT, FILE, ROW, ROW_FAULTS, Table, column_fault, fault_bit
 
+LARGEST_OFFSET = 1 << 40  # no text is longer, and sums of lengths stay far inside 64 bits
+_SHOWN = {"chunk_unknown": "chunk_id", "chunk_repeated": "chunk_id"}  # rules whose examples are other ids
+
 
 class Rule(NamedTuple):
     """`broken` is true for rows that break the rule; `code` names it in findings and as the reason of rejected rows."""
@@ -50,8 +53,9 @@ def fault_rules(table: Table) -> list[Rule]:
     """
     if not table.faulty:
         return []
-    rules = [Rule(code, None, _has(fault_bit(code))) for code in ROW_FAULTS]
-    used = [column for column in table.columns if column in table.used]
+    rules = [Rule(code, _SHOWN.get(code), _has(fault_bit(code))) for code in ROW_FAULTS]
+    # The context is also looked at where no measure asks for it, and may then hold anything.
+    used = [c for c in table.columns if c in table.used and (c != "in_context" or table.requires(c))]
     return rules + [
         Rule(code, column, _has(bit)) for column in used for code, bit in [column_fault(table.spec, column)]
     ]
@@ -59,6 +63,24 @@ def fault_rules(table: Table) -> list[Rule]:
 
 def _has(bit: int) -> pl.Expr:
     return (pl.col(FAULT) & bit) != 0
+
+
+def null_rules(table: Table, *more: str) -> list[Rule]:
+    """Every required id is there, and those of some other columns where the table has them."""
+    columns = dict.fromkeys([*table.spec.required, *(c for c in more if c in table.columns)])
+    return [Rule("null_id", c, pl.col(c).is_null()) for c in columns]
+
+
+def span_rules(start: pl.Expr, end: pl.Expr, start_name: str, end_name: str, *, empty: bool) -> list[Rule]:
+    """What a span must keep: both ends or none, from 0 on, rising. empty: whether it may be without a character."""
+    order = end < start if empty else end <= start
+    return [
+        Rule("span_half", start_name, start.is_null() & end.is_not_null()),
+        Rule("span_half", end_name, end.is_null() & start.is_not_null()),
+        Rule("span_negative", start_name, start < 0),
+        Rule("span_order", end_name, order),
+        Rule("span_too_large", end_name, end > LARGEST_OFFSET),
+    ]
 
 
 def split(rows: pl.DataFrame, rules: Sequence[Rule]) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -92,7 +114,8 @@ def report(
     rejected = bad.with_columns(pl.lit(name).alias("table"), _places(bad, table).alias("file"))
     found = []
     for (code, column), rows in rejected.group_by("reason", "column", maintain_order=True):
-        touched = rows.filter(pl.col("query_id").is_not_null()) if "query_id" in rows.columns else rows.clear()
+        shown = _SHOWN.get(str(code), "query_id" if "query_id" in rows.columns else unit[-1])
+        touched = rows.filter(pl.col(shown).is_not_null()) if shown in rows.columns else rows.clear()
         found.append(
             findings.finding(
                 str(code),
@@ -100,7 +123,7 @@ def report(
                 column if column is None else str(column),
                 rows.height,
                 n_queries=touched.select(unit).n_unique() if touched.height else 0,
-                examples=touched["query_id"] if touched.height else (),
+                examples=touched[shown] if touched.height else (),
                 file=rows.sort(FILE, ROW)["file"].first(),  # type: ignore[arg-type]
                 severity="warning" if options.on_bad_rows == "reject" else "error",
             )

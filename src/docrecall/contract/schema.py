@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 import polars as pl
 
+from docrecall.contract.needs import FROM_CHUNKS, Needs
 from docrecall.errors import DataError
 from docrecall.options import Options
 from docrecall.show import printable
@@ -16,29 +17,70 @@ from docrecall.sources.table import WIDE, Part, Table
 from docrecall.tables import EXPECTED, Kind, TableSpec, fits, plain_type
 
 
-def settle(inputs: Inputs, options: Options) -> Inputs:
+def settle(inputs: Inputs, needs: Needs, options: Options) -> Inputs:
     """Check columns and types, and decide the type in which each column is worked on.
 
     Raises DataError for a missing column, a type that a column may not have, files of one table that differ in their
     columns, and ids that are String on one side and integers on the other. Nothing is cast in silence.
     """
+    used = {id(table): dict(needs.columns[table.spec.name]) for table in inputs.all()}
+    for log in inputs.logs:
+        for column in supplied(log, inputs.tables.get("chunks"), needs):
+            del used[id(log)][column]
+            used[id(log)]["chunk_id"] = True
     for table in inputs.all():
-        check_columns(table, used_columns(table.spec, options))
-    ids = {column: _one_kind(inputs.all(), column) for column in ("query_id", "doc_id")}
+        check_columns(table, used[id(table)], needs.why if table.spec.name == "hits" else {})
+    _agree_on_requests(inputs)
+    ids = {
+        column: _one_kind([t for t in inputs.all() if column in used[id(t)]], names)
+        for column, names in _SAME_KIND.items()
+    }
+    ids["alias_of"] = ids["doc_id"]
 
     def typed(table: Table) -> Table:
-        return _typed(table, used_columns(table.spec, options), ids, options)
+        return _typed(table, used[id(table)], ids, options)
 
-    return Inputs(
-        [typed(log) for log in inputs.logs], typed(inputs.qrels), typed(inputs.queries) if inputs.queries else None
-    )
+    return Inputs([typed(log) for log in inputs.logs], {name: typed(t) for name, t in inputs.tables.items()})
+
+
+# Ids that are compared with one another.
+_SAME_KIND: Mapping[str, tuple[str, ...]] = {
+    "query_id": ("query_id",),
+    "doc_id": ("doc_id", "alias_of"),
+    "request_id": ("request_id",),
+    "chunk_id": ("chunk_id",),
+    "evidence_id": ("evidence_id",),
+}
+
+
+def supplied(log: Table, chunks: Table | None, needs: Needs) -> list[str]:
+    """The columns that the table of chunks gives to a log that lacks them."""
+    if chunks is None or "chunk_id" not in log.parts[0].schema:
+        return []
+    have, give = log.parts[0].schema, chunks.parts[0].schema
+    return [column for column in FROM_CHUNKS if column in needs.hits and column not in have and column in give]
+
+
+def _agree_on_requests(inputs: Inputs) -> None:
+    """Requests are told apart on both sides, or on none."""
+    if "requests" not in inputs.tables:
+        return
+    requests = inputs.tables["requests"].parts[0]
+    for log in inputs.logs:
+        for part, other, name in ((log.parts[0], requests, "requests"), (requests, log.parts[0], "hits")):
+            if "request_id" in part.schema and "request_id" not in other.schema:
+                raise DataError(
+                    f"{name} has no column {name}.request_id{_where(other)}, but "
+                    f"{'hits' if name == 'requests' else 'requests'} has it{_where(part)}. Which hits belong to which "
+                    "request could not be told: both must have it, or none."
+                )
 
 
 def settle_alone(table: Table, required: Sequence[str], options: Options) -> Table:
     """The same for one table by itself, all of whose columns matter. required: the columns that it must have."""
     used = {column: column in required for column in table.spec.columns}
     check_columns(table, used)
-    ids = {c: _one_kind([table], c) for c, kind in table.spec.columns.items() if kind == "id"}
+    ids = {c: _one_kind([table], (c,)) for c, kind in table.spec.columns.items() if kind == "id"}
     slices = {c: t for c, t in table.parts[0].schema.items() if c not in table.spec.columns}
     for part in table.parts:
         if {c: t for c, t in part.schema.items() if c not in table.spec.columns} != slices:
@@ -50,49 +92,30 @@ def settle_alone(table: Table, required: Sequence[str], options: Options) -> Tab
     return replace(typed, columns=typed.columns | slices)
 
 
-def check_columns(table: Table, used: Mapping[str, bool]) -> None:
-    """Raise DataError for a column that is missing, or has a type that it may not have, or differs between files."""
+def check_columns(table: Table, used: Mapping[str, bool], why: Mapping[str, str] | None = None) -> None:
+    """Raise DataError for a column that is missing, or has a type that it may not have, or differs between files.
+
+    why: the measure that asks for a column.
+    """
     for part in table.parts:
-        _require(table.spec, part, used)
+        _require(table.spec, part, used, why or {})
         _refuse_types(table.spec, part, used)
     _refuse_drift(table)
-
-
-def used_columns(spec: TableSpec, options: Options) -> dict[str, bool]:
-    """The columns that this run reads, and whether each must be there."""
-    used = dict.fromkeys(spec.required, True)
-    match spec.name:
-        case "hits":
-            used |= {"run_id": False, "request_id": False}
-            if options.by_score:
-                used.pop("rank")
-                used["score"] = True
-                if options.order == "score":
-                    used["chunk_id"] = False
-        case "qrels":
-            used["relevance"] = False
-        case "queries":
-            used["label_status"] = False
-    return used
 
 
 def _where(part: Part) -> str:
     return f" ({printable(part.file)})" if part.file else ""
 
 
-def _require(spec: TableSpec, part: Part, used: Mapping[str, bool]) -> None:
+def _require(spec: TableSpec, part: Part, used: Mapping[str, bool], why: Mapping[str, str]) -> None:
     missing = [column for column, required in used.items() if required and column not in part.schema]
     if missing:
         have = ", ".join(printable(name) for name in part.names) or "none"
         named = " and ".join(f"{spec.name}.{column}" for column in missing)
+        asking = next((f", which {why[column]} reads" for column in missing if column in why), "")
         raise DataError(
-            f"{spec.name} has no column{'s' if len(missing) > 1 else ''} {named}{_where(part)}. Its columns: {have}. "
-            f"{_remedy(spec, missing, part)}"
-        )
-    if "request_id" in part.schema and spec.name == "hits" and "request_id" in used:
-        raise DataError(
-            f"hits.request_id is there{_where(part)}, and this version does not score logged requests yet: with it, "
-            "each request would be a unit of its own. Drop the column if every query was logged once."
+            f"{spec.name} has no column{'s' if len(missing) > 1 else ''} {named}{_where(part)}{asking}. "
+            f"Its columns: {have}. {_remedy(spec, missing, part)}"
         )
 
 
@@ -100,6 +123,8 @@ def _remedy(spec: TableSpec, missing: Sequence[str], part: Part) -> str:
     """What to do about missing columns: the mapping to ones with like names, where there are any."""
     if spec.name == "hits" and list(missing) == ["rank"] and "score" in part.schema:
         return 'It has scores: order="score" (--order score) ranks by them.'
+    if spec.name == "hits" and "chunk_id" in part.schema and set(missing) <= set(FROM_CHUNKS):
+        return "The table of chunks (chunks=, --chunks) gives it by chunk_id, where the index has it."
     free = [name for name in part.names if name not in spec.columns]
     likely = {column: like(column, free) for column in missing}
     if any(likely.values()):
@@ -180,36 +205,35 @@ def _family(dtype: pl.DataType) -> str:
     return "integer" if dtype.is_integer() else "float" if dtype.is_float() else str(dtype)
 
 
-def _one_kind(tables: Sequence[Table], column: str) -> pl.DataType:
-    """String or Int64: the one kind that an id column has on all tables."""
-    first: tuple[Table, Part] | None = None
+def _one_kind(tables: Sequence[Table], columns: Sequence[str]) -> pl.DataType:
+    """String or Int64: the one kind that id columns have on all tables."""
+    first: tuple[str, Part, pl.DataType] | None = None
     for table in tables:
-        for part in table.parts:
+        for part, column in ((part, column) for part in table.parts for column in columns):
             found = part.schema.get(column)
-            if found is None or found == pl.Null:
+            if found is None or found == pl.Null or column not in table.spec.columns:
                 continue
+            name = f"{table.spec.name}.{column}"
             if first is None:
-                first = table, part
-            before = first[1].schema[column]
-            if _family(before) != _family(found):
-                left, right = f"{first[0].spec.name}.{column}", f"{table.spec.name}.{column}"
+                first = name, part, found
+            elif _family(first[2]) != _family(found):
                 raise DataError(
-                    f"{left} is {_said(before)}{_where(first[1])} but {right} is {_said(found)}{_where(part)}. "
+                    f"{first[0]} is {_said(first[2])}{_where(first[1])} but {name} is {_said(found)}{_where(part)}. "
                     f"Ids must have the same type on both sides; nothing is cast for you. Write one of them in the "
                     'type of the other. Leading zeros matter: 7 and "007" are different ids.'
                 )
-    return pl.Int64() if first and first[1].schema[column].is_integer() else pl.String()
+    return pl.Int64() if first and first[2].is_integer() else pl.String()
 
 
 def _typed(table: Table, used: Mapping[str, bool], ids: Mapping[str, pl.DataType], options: Options) -> Table:
     columns = {
         column: ids[column]
-        if column in ids
+        if column in ids and column in used
         else _working_type(kind, [p.schema[column] for p in table.parts], used=column in used)
         for column, kind in table.spec.columns.items()
         if column in table.parts[0].schema
     }
-    return replace(table, columns=columns, used=tuple(used), normalize=options.normalize_ids == "NFC")
+    return replace(table, columns=columns, used=used, normalize=options.normalize_ids == "NFC")
 
 
 def _working_type(kind: Kind, found: Sequence[pl.DataType], *, used: bool) -> pl.DataType:

@@ -15,15 +15,18 @@ from docrecall.sources.table import Part
 class Batch:
     """Some whole units of one log, checked.
 
-    units: run_id, query_id, n_hits, n_gaps, rejected (whether a bad row touched it): one row per unit, in the order of
-    the rows; units without rows may stand anywhere.
-    rows: query_id, rank (Int64, from 1), doc_id: the rows of each unit stand together, rank rising.
+    units: run_id, request_id where it is logged, query_id, n_hits, n_gaps, rejected (whether a bad row touched it): one
+    row per unit, in the order of the rows; units without rows may stand anywhere.
+    rows: query_id, rank (Int64, from 1), doc_id, and the other columns that the run reads: the rows of each unit stand
+    together, rank rising.
+    columns: what `rows` has besides query_id, rank and doc_id.
     parts: where the rows come from, to say which file is to blame when reading fails.
     read, duplicates, rejected, findings: what the contract made of the rows on the way here.
     """
 
     units: pl.DataFrame
     rows: pl.LazyFrame
+    columns: frozenset[str] = frozenset()
     parts: Sequence[Part] = ()
     read: int = 0
     duplicates: int = 0

@@ -1,55 +1,145 @@
-"""What is known of the queries: their labels, whether they are listed, and what was said of them."""
+"""What is known of the queries: labels, passages, whether they are listed, and what was said of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
+import numpy as np
 import polars as pl
+
+from docrecall.measures.definition import Ints
+from docrecall.tables import UNIT
+
+
+class ByQuery:
+    """A table sorted by query_id, in which the rows of some queries are found without a join over all of it."""
+
+    def __init__(self, rows: pl.DataFrame) -> None:
+        queries = rows["query_id"]
+        self.rows = rows
+        self._starts = np.flatnonzero((queries != queries.shift()).fill_null(True).to_numpy())
+        self._queries = queries.gather(self._starts)
+        self._ends = np.append(self._starts[1:], rows.height)
+
+    def of(self, queries: pl.Series) -> tuple[Ints, Ints]:
+        """Find the rows of some queries: (number of the query among those given, number of the row), query by query."""
+        none = np.zeros(0, dtype=np.int64)
+        if self.rows.is_empty() or queries.is_empty():
+            return none, none
+        place = self._queries.search_sorted(queries, side="left").to_numpy().astype(np.int64)
+        inside = np.minimum(place, len(self._queries) - 1)
+        met = np.flatnonzero((self._queries.gather(inside) == queries).to_numpy())
+        begin, end = self._starts[inside[met]], self._ends[inside[met]]
+        size = end - begin
+        first = np.repeat(begin - (np.cumsum(size) - size), size)
+        return np.repeat(met, size), first + np.arange(len(first))
 
 
 @dataclass(frozen=True)
 class Labels:
-    """Labels and list of queries, checked, each sorted by query_id.
+    """Labels, passages and lists, checked.
 
-    qrels: query_id, doc_id, relevance. queries: query_id, label_status; None when no list was given.
-    rejected, rejected_listed: query_id of the queries that a bad row touches, of both tables and of the list alone.
+    qrels: query_id, doc_id, relevance, served, stale, and doc_version where versions are compared; sorted by query_id.
+    evidence: the columns of `contract.evidence`, served and stale, in its order; None without such a table.
+    queries: query_id, label_status, and weight where weights are given; sorted; None when no list was given.
+    requests: the listed units (all or some of run_id, request_id, query_id), retrieved, answered, listed_badly.
+    rejected, rejected_listed: query_id of the queries that a bad row touches, of all tables and of the list alone.
+    stale_queries: those with a label that no longer holds. has_index: whether the documents of the index are known.
     """
 
     qrels: pl.DataFrame
+    evidence: pl.DataFrame | None
     queries: pl.DataFrame | None
+    requests: pl.DataFrame | None
     rejected: pl.Series
     rejected_listed: pl.Series
+    stale_queries: pl.Series
+    has_index: bool
 
     @property
     def listed(self) -> pl.Series | None:
         """The queries of the list, in a good way or a bad one; None when no list was given."""
         return None if self.queries is None else pl.concat([self.queries["query_id"], self.rejected_listed])
 
+    @property
+    def request_key(self) -> list[str]:
+        """The columns that the list of requests tells units by."""
+        return [] if self.requests is None else [c for c in UNIT if c in self.requests.columns]
+
+    @property
+    def weighted(self) -> bool:
+        """Whether queries have weights."""
+        return self.queries is not None and "weight" in self.queries.columns
+
+    @cached_property
+    def _qrels(self) -> ByQuery:
+        return ByQuery(self.qrels)
+
+    @cached_property
+    def _evidence(self) -> ByQuery | None:
+        return None if self.evidence is None else ByQuery(self.evidence)
+
+    @cached_property
+    def _queries(self) -> ByQuery | None:
+        return None if self.queries is None else ByQuery(self.queries)
+
     def of(self, units: pl.DataFrame) -> pl.DataFrame:
-        """Give the labels of some units: unit (its row number), doc_id, relevance."""
-        near = _between(self.qrels, units["query_id"])
-        keyed = units.select("query_id").with_row_index("unit")
-        return keyed.join(near, on="query_id", how="inner").select(pl.col("unit").cast(pl.Int64), "doc_id", "relevance")
+        """Give the labels of some units: unit (its row number) and the columns of `qrels`."""
+        return _of(self._qrels, units)
+
+    def passages_of(self, units: pl.DataFrame) -> pl.DataFrame | None:
+        """Give the passages of some units: unit and the columns of `evidence`, in its order."""
+        return None if self._evidence is None else _of(self._evidence, units)
 
     def annotate(self, units: pl.DataFrame) -> pl.DataFrame:
-        """Add `listed` and `label_status` to units, and let bad label rows reject them. Row order stays."""
-        bad = pl.col("rejected") | pl.col("query_id").is_in(self.rejected.implode())
-        units = units.with_columns(bad)
-        if self.queries is None:
-            return units.with_columns(pl.lit(True).alias("listed"), pl.lit(None, pl.String).alias("label_status"))
-        near = _between(self.queries, units["query_id"]).with_columns(pl.lit(True).alias("listed"))
-        joined = units.join(near, on="query_id", how="left", maintain_order="left", validate="m:1")
-        # A query that is listed in a bad way is rejected, not outside.
-        return joined.with_columns(
-            pl.col("listed").fill_null(False) | pl.col("query_id").is_in(self.rejected_listed.implode())
+        """Add listed, label_status, stale, weight, retrieved and answered to units. Row order stays.
+
+        A query that a bad row of a table touches is rejected, not outside.
+        """
+        query = pl.col("query_id")
+        units = units.with_columns(
+            pl.col("rejected") | query.is_in(self.rejected.implode()),
+            query.is_in(self.stale_queries.implode()).alias("stale"),
         )
+        units = self._with_queries(units)
+        return self._with_requests(units)
+
+    def _with_queries(self, units: pl.DataFrame) -> pl.DataFrame:
+        listed = np.full(units.height, fill_value=self._queries is None)
+        out = units.with_columns(pl.lit(None, pl.String).alias("label_status"), pl.lit(1.0).alias("weight"))
+        if self._queries is not None:
+            which, row = self._queries.of(units["query_id"])
+            listed[which] = True
+            row_of = np.full(units.height, -1)
+            row_of[which] = row
+            place = pl.Series(row_of).replace(-1, None)
+            found = self._queries.rows
+            out = out.with_columns(found["label_status"].gather(place).alias("label_status"))
+            if self.weighted:
+                out = out.with_columns(found["weight"].gather(place).fill_null(1.0).alias("weight"))
+        return out.with_columns(pl.Series("listed", listed) | pl.col("query_id").is_in(self.rejected_listed.implode()))
+
+    def _with_requests(self, units: pl.DataFrame) -> pl.DataFrame:
+        if self.requests is None:
+            return units.with_columns(pl.lit(None, pl.Boolean).alias(c) for c in ("retrieved", "answered"))
+        key = self.request_key
+        near = _between(self.requests, units, key[0])
+        joined = units.drop("listed").join(near, on=key, how="left", maintain_order="left", validate="m:1")
+        return joined.with_columns(
+            pl.col("listed_badly").is_not_null().alias("listed"),
+            pl.col("rejected") | pl.col("listed_badly").fill_null(False),
+        ).drop("listed_badly")
 
 
-def _between(table: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
-    """Narrow a table sorted by query_id to the range of some ids: a batch of a sorted log needs a small part of it."""
-    if ids.is_empty() or table.is_empty():
+def _of(table: ByQuery, units: pl.DataFrame) -> pl.DataFrame:
+    unit, row = table.of(units["query_id"])
+    return table.rows[row].select(pl.Series("unit", unit, dtype=pl.Int64), pl.all())
+
+
+def _between(table: pl.DataFrame, units: pl.DataFrame, column: str) -> pl.DataFrame:
+    """Narrow a list to the range of what is asked for: a batch of a sorted log needs a small part of it."""
+    if units.is_empty() or table.is_empty():
         return table.clear()
-    column = table["query_id"]
-    low = column.search_sorted(ids.bottom_k(1), side="left").item()
-    high = column.search_sorted(ids.top_k(1), side="right").item()
-    return table.slice(low, high - low)
+    low, high = units[column].min(), units[column].max()
+    return table.filter(pl.col(column).is_between(pl.lit(low), pl.lit(high)))

@@ -1,11 +1,13 @@
-"""Rows against labels: which rows hold a judged document, and where each judged document first appears."""
+"""Rows against labels: which rows hold a document that a label or a passage names."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -17,33 +19,34 @@ from docrecall.measures.definition import Ints
 from docrecall.sources.table import blame, collect
 
 _QUERY_SEED, _DOC_SEED = 1, 2
+OF_EVERY_ROW = ("n_tokens", "in_context")  # numbers and flags that a cut adds up over all rows
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Matched:
-    """A batch and its labels, met. Units, labels and rows are named by their numbers in the batch.
+    """A batch and its labels, met. Units, labels, passages and rows are named by their numbers in the batch.
 
     units: the batch's units. starts: first row of each unit, and the number of rows at the end.
-    labels: unit, doc_id, relevance; its row number names the label.
-    hit_row, hit_rank, hit_label: one entry per row that holds a judged document, by row.
-    rows: rank and doc_id of every row; None when nothing asked for them.
+    labels: unit, doc_id, relevance, served, stale, doc_version. passages: unit, target and the columns of evidence.
+    targets: how many distinct (unit, doc_id) labels and passages name; the first ones are the labels.
+    hits: row, rank, target and what is needed of the rows that hold such a document, by row.
+    rows: of every row rank, doc_id and what else was asked for; None when nothing was.
     altered_docs: document ids of the rows that trimming or NFC would change, each once.
     """
 
     units: pl.DataFrame
     starts: Ints
     labels: pl.DataFrame
-    hit_row: Ints
-    hit_rank: Ints
-    hit_label: Ints
+    passages: pl.DataFrame | None
+    hits: pl.DataFrame
     rows: pl.DataFrame | None
     altered_docs: pl.Series
 
-    @property
-    def all_rows(self) -> pl.DataFrame:
-        """`rows`, where they were asked for."""
-        assert self.rows is not None, "a count that looks at all rows is missing in kernel.counts._ALL_ROWS"
-        return self.rows
+    def of_every_row(self, column: str) -> pl.Series:
+        """A column of all rows, which must have been asked for."""
+        assert self.rows is not None, f"{column} of every row is missing in kernel.counts.of_every_row"
+        return self.rows[column]
 
     @cached_property
     def label_unit(self) -> Ints:
@@ -56,10 +59,55 @@ class Matched:
         return self.labels["relevance"].to_numpy()
 
     @cached_property
-    def first_hits(self) -> Ints:
-        """Positions in `hit_row` of each judged document's first appearance, by row."""
-        _, first = np.unique(self.hit_label, return_index=True)  # hit_row rises, so the first index is the first row
-        return np.sort(first)
+    def hit_row(self) -> Ints:
+        """The row of each hit."""
+        return self.hits["row"].to_numpy()
+
+    @cached_property
+    def hit_target(self) -> Ints:
+        """The target of each hit."""
+        return self.hits["target"].to_numpy()
+
+    @cached_property
+    def target_unit(self) -> Ints:
+        """The unit of each target."""
+        if self.passages is None:
+            return self.label_unit
+        target = self.passages["target"].to_numpy()
+        unit = np.zeros(max(len(self.labels), int(target.max(initial=-1)) + 1), dtype=np.int64)
+        unit[: len(self.labels)] = self.label_unit
+        unit[target] = self.passages["unit"].to_numpy()
+        return unit
+
+    @cached_property
+    def doc_place(self) -> Ints:
+        """The place of each target's document among the distinct documents of its unit; 0 for one without a hit."""
+        place = np.zeros(len(self.target_unit), dtype=np.int64)
+        target, at = np.unique(self.hit_target, return_index=True)  # rows rise, so the first index is the first row
+        place[target] = self.doc_places(self.target_unit[target], self.hit_row[at])
+        return place
+
+    @cached_property
+    def labelled(self) -> Ints:
+        """Positions in `hits` of those that hold a labelled document at any version."""
+        return np.flatnonzero(self.hit_target < len(self.labels))
+
+    @cached_property
+    def met(self) -> Ints:
+        """Positions in `hits` of those that meet their label: at its version, which the index still serves."""
+        stale: Mask = self.labels["stale"].to_numpy()[self.hit_target[self.labelled]]
+        return self.labelled[self._fits & ~stale]
+
+    @cached_property
+    def missed(self) -> Ints:
+        """Positions in `hits` of those that hold a labelled document at another version."""
+        return self.labelled[~self._fits]
+
+    @cached_property
+    def _fits(self) -> Mask:
+        if "doc_version" not in self.labels.columns:
+            return np.full(len(self.labelled), fill_value=True)
+        return fits(self.hits, self.labelled, self.labels["doc_version"], self.hit_target[self.labelled])
 
     @cached_property
     def row_unit(self) -> Ints:
@@ -74,7 +122,7 @@ class Matched:
         """
         if not self.starts[-1]:
             return np.zeros(1, dtype=np.int64)
-        units = _lists(self.all_rows["doc_id"], np.unique(self.starts))
+        units = _lists(self.of_every_row("doc_id"), np.unique(self.starts))
         first = units.list.eval(pl.element().is_first_distinct()).explode().to_numpy()
         return np.concatenate([[0], np.cumsum(first, dtype=np.int64)])
 
@@ -84,7 +132,7 @@ class Matched:
         counts = np.zeros(len(self.units), dtype=np.int64)
         some = np.flatnonzero(np.diff(self.starts))
         if len(some):
-            counts[some] = _lists(self.all_rows["doc_id"], np.unique(self.starts)).list.n_unique().to_numpy()
+            counts[some] = _lists(self.of_every_row("doc_id"), np.unique(self.starts)).list.n_unique().to_numpy()
         return counts
 
     def doc_places(self, unit: Ints, row: Ints) -> Ints:
@@ -97,8 +145,33 @@ class Matched:
             return self.docs_before[row + 1] - self.docs_before[begin]
         ends = np.cumsum(size)
         above = np.repeat(begin - (ends - size), size) + np.arange(ends[-1] if len(ends) else 0)
-        docs = self.all_rows["doc_id"].gather(pl.Series(above, dtype=pl.get_index_type()))
+        docs = self.of_every_row("doc_id").gather(pl.Series(above, dtype=pl.get_index_type()))
         return _lists(docs, np.concatenate([[0], ends])).list.n_unique().cast(pl.Int64).to_numpy()
+
+    def sums_before(self, column: str) -> Ints:
+        """For each row, and for the end: the sum of a column of numbers or flags over the rows before it."""
+        values = self.of_every_row(column).fill_null(0).cast(pl.Int64).to_numpy()
+        return np.concatenate([[0], np.cumsum(values)])
+
+    def only(self, kept: Mask) -> Matched:
+        """The same batch as if the other rows had not been logged. kept: one entry per row."""
+        before = np.concatenate([[0], np.cumsum(kept, dtype=np.int64)])
+        stays = kept[self.hit_row]
+        moved = pl.Series("row", before[self.hit_row[stays]])
+        return replace(
+            self,
+            starts=before[self.starts],
+            hits=self.hits.filter(pl.Series(stays)).with_columns(moved),
+            rows=None if self.rows is None else self.rows.filter(pl.Series(kept)),
+        )
+
+
+def fits(hits: pl.DataFrame, which: Ints, versions: pl.Series, version: Ints) -> Mask:
+    """Whether some hits are at some of the versions; one that is not known, on either side, fits any."""
+    if "doc_version" not in hits.columns:
+        return np.full(len(which), fill_value=True)
+    found, wanted = hits["doc_version"].gather(which), versions.gather(version)
+    return (found == wanted).fill_null(True).to_numpy()
 
 
 def _lists(docs: pl.Series, offsets: Ints) -> pl.Series:
@@ -108,15 +181,19 @@ def _lists(docs: pl.Series, offsets: Ints) -> pl.Series:
     return pl.Series(pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), values))
 
 
-def match(batch: Batch, labels: Labels, *, all_rows: bool) -> Matched:
-    """Join the rows of a batch to the labels of its units, on the ids themselves.
+def match(
+    batch: Batch, labels: Labels, *, of_hits: Collection[str], of_rows: Collection[str], passages: bool
+) -> Matched:
+    """Join the rows of a batch to what labels and passages name in its units, on the ids themselves.
 
-    all_rows: bring in every row, for measures that look at unjudged documents too; else only rows whose 64-bit
-    key meets a label's, a small part, which the join then decides.
+    of_hits: columns of the rows that hold such a document. Only rows whose 64-bit key meets that of a target are
+    brought in, a small part, which the join then decides. of_rows: columns of every row, for measures that look at
+    others too. passages: whether documents that passages alone name are looked for.
     """
     unit_labels = labels.of(batch.units)
+    targets, unit_passages = _targets(unit_labels, labels.passages_of(batch.units) if passages else None)
     starts = np.concatenate([[0], np.cumsum(batch.units["n_hits"].to_numpy())]).astype(np.int64)
-    rows, hits = _candidates(batch, unit_labels, all_rows=all_rows)
+    rows, hits = _candidates(batch, targets, of_hits, of_rows)
     if rows is not None and rows.height != starts[-1]:
         blame(batch.parts)
         raise SplitUnitError(
@@ -125,32 +202,49 @@ def match(batch: Batch, labels: Labels, *, all_rows: bool) -> Matched:
     unit = np.searchsorted(starts, hits["row"].to_numpy(), side="right") - 1
     exact = (
         hits.with_columns(pl.Series("unit", unit, dtype=pl.Int64))
-        .join(unit_labels.with_row_index("label"), on=["unit", "doc_id"], how="inner", validate="m:1")
+        .join(targets, on=["unit", "doc_id"], how="inner", validate="m:1")
         .sort("row")
+        .with_columns(pl.col("row", "target").cast(pl.Int64))
     )
     return Matched(
         units=batch.units,
         starts=starts,
         labels=unit_labels,
-        hit_row=exact["row"].cast(pl.Int64).to_numpy(),
-        hit_rank=exact["rank"].to_numpy(),
-        hit_label=exact["label"].cast(pl.Int64).to_numpy(),
+        passages=unit_passages,
+        hits=exact,
         rows=rows,
         altered_docs=_altered_docs(batch, rows),
     )
 
 
-def _candidates(batch: Batch, unit_labels: pl.DataFrame, *, all_rows: bool) -> tuple[pl.DataFrame | None, pl.DataFrame]:
-    """All rows if asked for, and those that may hold a judged document: row, rank, doc_id."""
-    query = batch.units["query_id"].gather(unit_labels["unit"])
-    keys = pl.select(query.hash(_QUERY_SEED) ^ unit_labels["doc_id"].hash(_DOC_SEED)).to_series()
+def _targets(labels: pl.DataFrame, passages: pl.DataFrame | None) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    """Number the (unit, doc_id) that are named: those of labels as they stand, then those of passages alone."""
+    targets = labels.select("unit", "doc_id")
+    if passages is not None:
+        others = passages.select("unit", "doc_id").unique(maintain_order=True)
+        targets = pl.concat([targets, others.join(targets, on=["unit", "doc_id"], how="anti", maintain_order="left")])
+    targets = targets.with_row_index("target").with_columns(pl.col("target").cast(pl.Int64))
+    if passages is not None:
+        passages = passages.join(targets, on=["unit", "doc_id"], how="left", maintain_order="left", validate="m:1")
+    return targets, passages
+
+
+def _candidates(
+    batch: Batch, targets: pl.DataFrame, of_hits: Collection[str], of_rows: Collection[str]
+) -> tuple[pl.DataFrame | None, pl.DataFrame]:
+    """The columns of every row that are asked for, and of the rows that may hold a target: row, rank, doc_id, .."""
+    query = batch.units["query_id"].gather(targets["unit"])
+    keys = pl.select(query.hash(_QUERY_SEED) ^ targets["doc_id"].hash(_DOC_SEED)).to_series()
     key = pl.col("query_id").hash(_QUERY_SEED) ^ pl.col("doc_id").hash(_DOC_SEED)
     wanted = key.is_in(keys.implode())
     rows = batch.rows.with_row_index("row")
-    if all_rows:
-        held = collect(rows.select("row", "rank", "doc_id", wanted.alias("wanted")), batch.parts)
-        return held, held.filter("wanted")
-    return None, collect(rows.filter(wanted).select("row", "rank", "doc_id"), batch.parts)
+    hit_columns = dict.fromkeys(("row", "rank", "doc_id", *sorted(of_hits)))
+    if "doc_id" in of_rows:
+        columns = dict.fromkeys((*hit_columns, *sorted(of_rows)))
+        held = collect(rows.select(*columns, wanted.alias("wanted")), batch.parts)
+        return held, held.filter("wanted").select(*hit_columns)
+    hits = collect(rows.filter(wanted).select(*hit_columns), batch.parts)
+    return (collect(batch.rows.select(*sorted(of_rows)), batch.parts) if of_rows else None), hits
 
 
 def _altered_docs(batch: Batch, rows: pl.DataFrame | None) -> pl.Series:
@@ -158,7 +252,8 @@ def _altered_docs(batch: Batch, rows: pl.DataFrame | None) -> pl.Series:
 
     A scan of its own: joined to the filter of the candidates by an `or`, it costs four times as much.
     """
-    docs = batch.rows.select("doc_id") if rows is None else rows.lazy().select("doc_id")
+    held = rows is not None and "doc_id" in rows.columns
+    docs = rows.lazy().select("doc_id") if rows is not None and held else batch.rows.select("doc_id")
     if docs.collect_schema()["doc_id"] != pl.String:
         return pl.Series("doc_id", [], dtype=pl.Int64)
     # In two steps: the optimizer makes one filter of two, and would then normalise every id.

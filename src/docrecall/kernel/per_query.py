@@ -10,123 +10,218 @@ import polars as pl
 
 from docrecall import findings
 from docrecall.kernel.batch import Batch
-from docrecall.kernel.counts import CutCounts, Family, looks_at_all_rows
+from docrecall.kernel.counts import CutCounts, Placed
+from docrecall.kernel.family import Family, of_every_row
 from docrecall.kernel.labels import Labels
 from docrecall.kernel.match import Matched, match
-from docrecall.measures.grammar import Measure
+from docrecall.measures.definition import Floats
+from docrecall.measures.grammar import CutUnit, Measure
 from docrecall.measures.registry import REGISTRY
 from docrecall.options import Options
+from docrecall.tables import UNIT
+
+_NARROW_GAP = 2  # what splitters drop between chunks is a line break or two
 
 
 @dataclass(frozen=True)
 class BatchScores:
     """What the kernel says of a batch.
 
-    units: run_id, query_id, status, n_hits, n_judged and one Float64 column per measure, for the units of the
-    universe, in batch order. outside: rows of other units. n_matches: judged documents that were hit.
-    labelled_hit_units: units of the universe with labels and hits. met: whether any query of the batch has good
-    labels, also outside the universe, and also if its rows were set aside. altered_docs: ids that trimming or NFC would
-    change. findings: counted rows.
+    units: the key, status, n_hits, n_judged, one Float64 column per measure, and weight, answered, gold (whether a
+    relevant document was met) and ceiling (null where the index is not known), for the units of the universe, in batch
+    order. outside: rows of other units. n_matches: labelled documents that were met. labelled_hit_units: units of the
+    universe with labels and hits. mismatched_units: units of the universe with a hit at another version than the
+    labelled one. met: whether any query of the batch has good labels, also outside the universe, and also if its rows
+    were set aside. gold_chunks: by run, units with hits and gold chunks, and of these those that met one.
+    altered_docs: ids that trimming or NFC would change. findings: counted rows.
     """
 
     units: pl.DataFrame
     outside: int
     n_matches: int
     labelled_hit_units: int
+    mismatched_units: int
     met: bool
+    gold_chunks: pl.DataFrame
     altered_docs: pl.Series
     findings: list[pl.DataFrame]
 
 
 def score_batch(batch: Batch, labels: Labels, measures: Sequence[Measure], options: Options) -> BatchScores:
     """Score the units of one batch."""
-    matched = match(batch, labels, all_rows=_needs_all_rows(measures))
+    of_rows = {c for m in measures for count in REGISTRY[m.name].uses for c in of_every_row(count, m.cut.unit)}
+    of_rows |= {"in_context"}
+    passages = any(REGISTRY[m.name].labels in ("evidence", "chunks") for m in measures)
+    of_hits = {"doc_version", *(("chunk_start", "chunk_end", "chunk_id") if passages else ())}
+    there = batch.columns | {"rank", "doc_id"}
+    matched = match(batch, labels, of_hits=of_hits & there, of_rows=of_rows & there, passages=passages)
     units = _with_status(labels.annotate(batch.units), matched, options)
+    units = units.with_columns(_decided(units, matched, labels, options))
     scored = (units["status"] == "scored").to_numpy()
-    values = units.with_columns(_columns(matched, measures, options, scored))
+    counted = _Counted(matched, options)
+    values = units.with_columns(_values(counted, measure, scored) for measure in measures)
     inside = values.filter("listed")
+    key = [c for c in UNIT if c in units.columns]
+    others = ("weight", "answered", "gold", "ceiling")
     return BatchScores(
-        units=inside.select("run_id", "query_id", "status", "n_hits", "n_judged", *map(str, measures)),
+        units=inside.select(*key, "status", "n_hits", "n_judged", *map(str, measures), *others),
         outside=int(values.filter(~pl.col("listed"))["n_hits"].sum()),
-        n_matches=len(matched.first_hits),
+        n_matches=len(np.unique(matched.hit_target[matched.met])),
         labelled_hit_units=inside.filter((pl.col("n_judged") > 0) & (pl.col("n_hits") > 0)).height,
+        mismatched_units=inside.filter(pl.col("n_missed") > 0).height,
         met=bool((values["n_judged"] > 0).any()),
+        gold_chunks=_gold_chunks(values, counted) if passages else _NO_GOLD,
         altered_docs=matched.altered_docs,
-        findings=_count(values),
+        findings=[*_count(values), *(_narrow_gaps(values, counted, measures) if passages else [])],
     )
 
 
 def match_batch(batch: Batch, labels: Labels, options: Options) -> pl.DataFrame:
     """Say where each relevant document of the scored units of a batch was found.
 
-    Returns run_id, query_id, doc_id, relevance, first_rank, doc_position (null: missed), one row per scored unit and
-    relevant document.
+    Returns the key, doc_id, relevance, first_rank, doc_position (null: missed), one row per scored unit and relevant
+    document.
     """
-    matched = match(batch, labels, all_rows=True)
+    of_hits = batch.columns & {"doc_version"}
+    matched = match(batch, labels, of_hits=of_hits, of_rows={"rank", "doc_id"}, passages=False)
     units = _with_status(labels.annotate(batch.units), matched, options).with_row_index("unit")
-    placed = Family(matched, "docs", options.min_relevance)
+    placed = Placed(Family(matched, "docs"), options.min_relevance)
     found = pl.DataFrame(
         {
             "label": placed.label,
-            "first_rank": matched.hit_rank[matched.first_hits],
+            "first_rank": matched.hits["rank"].gather(placed.hits),
             "doc_position": placed.place,
         },
         schema={"label": pl.Int64, "first_rank": pl.Int64, "doc_position": pl.Int64},
     )
-    wanted = units.filter("listed", pl.col("status") == "scored").select(
-        pl.col("unit").cast(pl.Int64), "run_id", "query_id"
-    )
+    key = [c for c in UNIT if c in units.columns]
+    wanted = units.filter("listed", pl.col("status") == "scored").select(pl.col("unit").cast(pl.Int64), *key)
     return (
         matched.labels.with_row_index("label")
         .with_columns(pl.col("label").cast(pl.Int64))
         .filter(pl.col("relevance") >= options.min_relevance)
+        .drop("query_id")
         .join(wanted, on="unit", how="inner")
         .join(found, on="label", how="left")
-        .select("run_id", "query_id", "doc_id", "relevance", "first_rank", "doc_position")
+        .select(*key, "doc_id", "relevance", "first_rank", "doc_position")
     )
 
 
-def _needs_all_rows(measures: Sequence[Measure]) -> bool:
-    return any(looks_at_all_rows(count, m.cut.unit) for m in measures for count in REGISTRY[m.name].uses)
+class _Counted:
+    """The counts of a batch, each kind of cut placed once and each cut counted once."""
+
+    def __init__(self, matched: Matched, options: Options) -> None:
+        self.matched, self._least = matched, options.min_relevance
+        self._placed: dict[CutUnit, Placed] = {}
+        self._cuts: dict[object, CutCounts] = {}
+
+    def under(self, measure: Measure) -> CutCounts:
+        """The counts under the cut of a measure."""
+        cut = measure.cut
+        if cut.unit not in self._placed:
+            self._placed[cut.unit] = Placed(Family(self.matched, cut.unit), self._least)
+        if cut not in self._cuts:
+            self._cuts[cut] = CutCounts(self._placed[cut.unit], cut)
+        return self._cuts[cut]
+
+
+def _values(counted: _Counted, measure: Measure, scored: np.ndarray) -> pl.Series:
+    formula: Floats = REGISTRY[measure.name].formula(counted.under(measure), **measure.arguments)
+    return pl.Series(str(measure), np.where(scored, formula, np.nan), nan_to_null=True)
 
 
 def _with_status(units: pl.DataFrame, matched: Matched, options: Options) -> pl.DataFrame:
-    """Add n_judged and status: the first reason that holds, in the order of DESIGN section 3."""
+    """Add n_judged, n_relevant, n_missed and status: the first reason that holds, in the order of DESIGN section 3."""
     n_units = len(units)
-    n_judged = np.bincount(matched.label_unit, minlength=n_units)
-    n_relevant = np.bincount(matched.label_unit[matched.grade >= options.min_relevance], minlength=n_units)
+    relevant = matched.grade >= options.min_relevance
+    missed = matched.label_unit[matched.hit_target[matched.missed]]
+    counts = {
+        "n_judged": np.bincount(matched.label_unit, minlength=n_units),
+        "n_relevant": np.bincount(matched.label_unit[relevant], minlength=n_units),
+        "n_missed": np.bincount(missed, minlength=n_units),
+    }
     stated = pl.col("label_status")
     status = (
         pl.when("rejected").then(pl.lit("rejected_rows"))
         .when(stated == "unanswerable").then(pl.lit("unanswerable"))
         .when((stated == "unlabelled") | (pl.col("n_judged") == 0)).then(pl.lit("unlabelled"))
-        .when(pl.Series(n_relevant) == 0).then(pl.lit("no_relevant"))
+        .when(pl.col("n_relevant") == 0).then(pl.lit("no_relevant"))
+        .when("stale").then(pl.lit("stale_labels"))
         .otherwise(pl.lit("scored"))
     )  # fmt: skip
-    return units.with_columns(pl.Series("n_judged", n_judged, dtype=pl.Int64)).with_columns(status.alias("status"))
+    units = units.with_columns(pl.Series(name, n, dtype=pl.Int64) for name, n in counts.items())
+    return units.with_columns(status.alias("status"))
 
 
-def _columns(matched: Matched, measures: Sequence[Measure], options: Options, scored: np.ndarray) -> list[pl.Series]:
-    families = {unit: Family(matched, unit, options.min_relevance) for unit in {m.cut.unit for m in measures}}
-    cuts = {cut: CutCounts(families[cut.unit], cut) for cut in {m.cut for m in measures}}
-    columns = []
-    for measure in measures:
-        values = np.where(scored, REGISTRY[measure.name].formula(cuts[measure.cut]), np.nan)
-        columns.append(pl.Series(str(measure), values, nan_to_null=True))
-    return columns
+def _decided(units: pl.DataFrame, matched: Matched, labels: Labels, options: Options) -> list[pl.Series]:
+    """What the system did (answered, gold: whether it had a relevant document), and what it could have reached."""
+    n_units = len(units)
+    given = np.diff(matched.starts) > 0
+    if matched.rows is not None and "in_context" in matched.rows.columns:
+        before = matched.sums_before("in_context")
+        given = np.diff(before[matched.starts]) > 0
+    answered = units.select(pl.coalesce("answered", "retrieved", pl.Series(given))).to_series()
+    target = matched.hit_target[matched.met]
+    gold = np.zeros(n_units, dtype=np.bool_)
+    gold[matched.label_unit[target[matched.grade[target] >= options.min_relevance]]] = True
+    ceiling = pl.Series("ceiling", [None] * n_units, dtype=pl.Float64)
+    if labels.has_index:
+        reachable = matched.labels["served"].to_numpy() & ~matched.labels["stale"].to_numpy()
+        reachable &= matched.grade >= options.min_relevance
+        n = np.bincount(matched.label_unit[reachable], minlength=n_units)
+        scored = (units["status"] == "scored").to_numpy()
+        ceiling = pl.Series("ceiling", np.where(scored, n / np.maximum(units["n_relevant"].to_numpy(), 1), np.nan))
+        ceiling = ceiling.fill_nan(None)
+    return [answered.alias("answered"), pl.Series("gold", gold), ceiling]
+
+
+_NO_GOLD = pl.DataFrame(schema={"run_id": pl.String, "n_units": pl.Int64, "n_met": pl.Int64})
+
+
+def _gold_chunks(units: pl.DataFrame, counted: _Counted) -> pl.DataFrame:
+    """By run, units of the universe with hits and gold chunks, and how many of them have one among all their hits."""
+    passages = Placed(Family(counted.matched, "all"), 1).passages
+    met = np.zeros(len(units), dtype=np.bool_)
+    met[passages.unit[passages.gold[0]]] = True
+    marked = units.select("run_id", "listed", "n_hits", pl.Series("named", passages.chunk_ids), pl.Series("met", met))
+    asked = marked.filter("listed", pl.col("n_hits") > 0, pl.col("named") > 0)
+    return asked.group_by("run_id").agg(
+        pl.len().cast(pl.Int64).alias("n_units"), pl.col("met").sum().cast(pl.Int64).alias("n_met")
+    )
+
+
+def _narrow_gaps(units: pl.DataFrame, counted: _Counted, measures: Sequence[Measure]) -> list[pl.DataFrame]:
+    """Count passages of scored units that only narrow gaps between chunks keep from full coverage in some asked cut."""
+    asked = [m for m in measures if "gap" in m.arguments and m.arguments["gap"] < _NARROW_GAP]
+    if not asked:
+        return []
+    narrow = np.zeros(0, dtype=np.bool_)
+    for measure in asked:
+        passages = counted.under(measure).passages
+        without, joined = passages.best(int(measure.arguments["gap"])), passages.best(_NARROW_GAP)
+        narrow = np.resize(narrow, len(joined)) if len(narrow) else np.zeros(len(joined), dtype=np.bool_)
+        narrow |= (without < 1) & (joined == 1)
+    unit = passages.p.id_unit[narrow]
+    scored = units.select(pl.col("listed") & (pl.col("status") == "scored")).to_series().to_numpy()
+    unit = unit[scored[unit]]
+    queries = units["query_id"].gather(np.unique(unit))
+    n = len(queries)
+    return [findings.finding("narrow_gaps", "evidence", None, len(unit), n_queries=n, examples=queries)] if n else []
 
 
 def _count(units: pl.DataFrame) -> list[pl.DataFrame]:
-    """Findings about the rows of a batch: gaps in used units, hits without labels, hits outside the universe."""
-    gaps = units.filter("listed", pl.col("n_gaps") > 0)
-    unlabelled = units.filter("listed", pl.col("status") == "unlabelled", pl.col("n_hits") > 0)
-    outside = units.filter(~pl.col("listed"), pl.col("n_hits") > 0)
-    return [
-        findings.finding(code, "hits", column, int(rows[of].sum()), n_queries=rows.height, examples=rows["query_id"])
-        for code, column, rows, of in (
-            ("rank_gaps", "rank", gaps, "n_gaps"),
-            ("unlabelled_hits", None, unlabelled, "n_hits"),
-            ("outside_universe", None, outside, "n_hits"),
-        )
-        if rows.height
-    ]
+    """Findings about the rows of a batch: gaps, hits without labels, at other versions, and outside the universe."""
+    listed, hit = pl.col("listed"), pl.col("n_hits") > 0
+    kinds = (
+        ("rank_gaps", "rank", listed & (pl.col("n_gaps") > 0), "n_gaps"),
+        ("unlabelled_hits", None, listed & (pl.col("status") == "unlabelled") & hit, "n_hits"),
+        ("version_mismatch", "doc_version", listed & (pl.col("n_missed") > 0), "n_missed"),
+        ("outside_universe", None, ~listed & hit, "n_hits"),
+    )
+    found = []
+    for code, column, which, of in kinds:
+        rows = units.filter(which)
+        if rows.height:
+            n = int(rows[of].sum())
+            found.append(findings.finding(code, "hits", column, n, n_queries=rows.height, examples=rows["query_id"]))
+    return found

@@ -15,26 +15,33 @@ from docrecall.errors import MeasureError, UsageError, nearest
 from docrecall.measures.foreign import our_name, our_names
 from docrecall.measures.registry import REGISTRY
 
-CutUnit = Literal["chunks", "docs", "all"]
+CutUnit = Literal["chunks", "docs", "tokens", "context", "all"]
 
 _MEASURE = re.compile(r"(?P<name>[^@()\s]+)\s*(?:\((?P<params>[^)]*)\))?\s*(?:@(?P<cuts>.*))?", re.DOTALL)
+_NUMBER = r"[+-]?(?:[0-9]{1,20}\.?[0-9]{0,20}|\.[0-9]{1,20})(?:e-?[0-9]{1,3})?"
+_PARAM = re.compile(rf"(?P<name>[a-z]+)\s*=\s*(?P<value>{_NUMBER})")
 _CUT = re.compile(r"(?P<k>[+-]?[0-9]+(?:\.[0-9]+)?)(?P<unit>[A-Za-z]*)")
 _LARGEST_K = 2**31 - 1  # no log ranks deeper, and k times a count stays far inside 64 bits
 _LONGEST_K = 40  # Python refuses to read thousands of digits; a k that long is not worth repeating either
-_CUTS = "Cuts are @k (the first k chunks), @kdocs (the first k documents) and @all."
+_CUTS = (
+    "Cuts are @k (the first k chunks), @kdocs (the first k documents), @Ntokens (the chunks that fit N tokens), "
+    "@context (what was passed to the model) and @all."
+)
+_WITHOUT_K = ("context", "all")
+_WITH_UNIT = ("docs", "tokens")
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Which rows count: `@k` chunks, `@kdocs` documents, or `@all`; k is None for `@all` alone."""
+    """Which rows count; k is the number of chunks, documents or tokens, and None for `@context` and `@all`."""
 
     unit: CutUnit
     k: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse a k that has no meaning."""
-        if (self.k is None) != (self.unit == "all"):
-            raise MeasureError(f"A cut by {self.unit} {'takes no' if self.unit == 'all' else 'needs a'} number.")
+        if (self.k is None) != (self.unit in _WITHOUT_K):
+            raise MeasureError(f"A cut by {self.unit} {'needs a' if self.k is None else 'takes no'} number.")
         if self.k is not None and self.k < 1:
             raise MeasureError(f"k must be positive, and it is {self.k}.")
         if self.k is not None and self.k > _LARGEST_K:
@@ -42,24 +49,56 @@ class Cut:
 
     def __str__(self) -> str:
         if self.k is None:
-            return "all"
-        return f"{self.k}docs" if self.unit == "docs" else str(self.k)
+            return self.unit
+        return f"{self.k}{self.unit}" if self.unit in _WITH_UNIT else str(self.k)
 
 
 @dataclass(frozen=True)
 class Measure:
-    """One column of numbers: a name of the registry and a cut."""
+    """One column of numbers: a name of the registry, a cut, and the parameters that are not the default ones."""
 
     name: str
     cut: Cut
+    params: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a name that is not in the registry."""
+        """Refuse a name that is not in the registry, and a cut or a parameter that it cannot have."""
         if self.name not in REGISTRY:
             raise _unknown(f"{self.name}@{self.cut}", self.name)
+        definition = REGISTRY[self.name]
+        if self.cut.unit == "docs" and not definition.by_docs:
+            raise MeasureError(
+                f"{self.name}@{self.cut}: {self.name} counts chunks, and the places of @kdocs are documents. "
+                f"Write {self.name}@{self.cut.k}, or @context, @Ntokens or @all."
+            )
+        for name, value in self.params:
+            if name not in definition.params:
+                known = ", ".join(definition.params) or "none"
+                raise MeasureError(f"{self.name} has no parameter {name!r}. Its parameters: {known}.")
+            if not definition.params[name].holds(value):
+                raise MeasureError(f"{self.name}: {name} is {value:g}; it may be {definition.params[name]}.")
+        given = dict(self.params)
+        ordered = tuple(
+            (name, int(given[name]) if p.whole else float(given[name]))
+            for name, p in definition.params.items()
+            if name in given and given[name] != p.default
+        )
+        object.__setattr__(self, "params", ordered)
+
+    @property
+    def arguments(self) -> dict[str, float]:
+        """Every parameter with its value."""
+        return {name: p.default for name, p in REGISTRY[self.name].params.items()} | dict(self.params)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of hits that the measure reads besides ids and order."""
+        of_cut = {"tokens": ("n_tokens",), "context": ("in_context",)}.get(self.cut.unit, ())
+        return tuple(dict.fromkeys((*REGISTRY[self.name].needs, *of_cut)))
 
     def __str__(self) -> str:
-        return f"{self.name}@{self.cut}"
+        inside = ",".join(f"{name}={value!r}" for name, value in self.params)
+        return f"{self.name}{f'({inside})' if inside else ''}@{self.cut}"
 
 
 def parse(text: str) -> Measure:
@@ -98,18 +137,33 @@ def _expand(text: str) -> list[Measure]:
     name, params, cuts = match["name"], match["params"], match["cuts"]
     if name not in REGISTRY:
         raise _unknown(text, name)
-    if params is not None:
-        raise MeasureError(f"{text!r}: {name} takes no parameters.")
     if cuts is None or not cuts.strip():
         raise MeasureError(f"{text!r} names no cut. Write for example {name}@3 or {name}@3docs. {_CUTS}")
     pieces = [piece.strip() for piece in cuts.split(",")]
     _refuse_one_unit_for_many(text, name, pieces)
-    return [Measure(name, _cut(text, piece)) for piece in pieces]
+    given = _params(text, name, params or "")
+    return [Measure(name, _cut(text, piece), given) for piece in pieces]
+
+
+def _params(text: str, name: str, inside: str) -> tuple[tuple[str, float], ...]:
+    """Read `coverage=0.5,gap=2`."""
+    known = ", ".join(f"{p}={d.default:g}" for p, d in REGISTRY[name].params.items())
+    if inside.strip() and not known:
+        raise MeasureError(f"{text!r}: {name} takes no parameters.")
+    found: dict[str, float] = {}
+    for piece in filter(None, (piece.strip() for piece in inside.split(","))):
+        match = _PARAM.fullmatch(piece)
+        if match is None:
+            raise MeasureError(f"{text!r}: {piece!r} is not a parameter. {name} takes {known}.")
+        if match["name"] in found:
+            raise MeasureError(f"{text!r}: {match['name']} stands twice.")
+        found[match["name"]] = float(match["value"])
+    return tuple(found.items())
 
 
 def _cut(text: str, piece: str) -> Cut:
-    if piece == "all":
-        return Cut("all")
+    if piece in _WITHOUT_K:
+        return Cut("context" if piece == "context" else "all")
     match = _CUT.fullmatch(piece)
     if match is None:
         raise MeasureError(f"{text!r}: {piece!r} is not a cut. {_CUTS}")
@@ -122,21 +176,24 @@ def _cut(text: str, piece: str) -> Cut:
             return Cut("chunks", int(match["k"]))
         case "docs":
             return Cut("docs", int(match["k"]))
+        case "tokens":
+            return Cut("tokens", int(match["k"]))
         case unit:
-            raise MeasureError(f"{text!r}: unknown unit {unit!r}.{nearest(unit, ('docs', 'chunks'))} {_CUTS}")
+            raise MeasureError(f"{text!r}: unknown unit {unit!r}.{nearest(unit, ('docs', 'tokens', 'chunks'))} {_CUTS}")
 
 
 def _refuse_one_unit_for_many(text: str, name: str, pieces: list[str]) -> None:
-    """In `@1,3,10docs` the unit could mean the last cut or all of them, so neither is guessed."""
+    """In `@1,3,10docs` or `@1,3,10tokens` the unit could mean the last cut or all of them, so neither is guessed."""
     *before, last = pieces
     bare = [match for match in map(_CUT.fullmatch, before) if match and not match["unit"]]
-    if not before or not last.endswith("docs") or len(bare) < len(before):
+    unit = next((unit for unit in _WITH_UNIT if last.endswith(unit)), None)
+    if not before or unit is None or len(bare) < len(before):
         return
-    all_docs = ",".join([*(f"{piece}docs" for piece in before), last])
+    all_alike = ",".join([*(f"{piece}{unit}" for piece in before), last])
     chunks_first = ",".join([*(f"{piece}chunks" for piece in before), last])
     raise MeasureError(
-        f"{text!r}: only the last cut has a unit. Write {name}@{all_docs} if all are documents, "
-        f"or {name}@{chunks_first} if the others are chunks."
+        f"{text!r}: only the last cut has a unit. Write {name}@{all_alike} if all are "
+        f"{'documents' if unit == 'docs' else unit}, or {name}@{chunks_first} if the others are chunks."
     )
 
 

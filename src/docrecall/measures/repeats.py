@@ -27,6 +27,7 @@ REPEATS = (
         lambda c: c.docs.astype(np.float64),
         uses=("docs",),
         high=None,
+        labels=None,
     ),
     Definition(
         "repeat_share",
@@ -34,6 +35,7 @@ REPEATS = (
         lambda c: ratio(c.chunks - c.docs, c.chunks),
         uses=("chunks", "docs"),
         no_hits=None,
+        labels=None,
     ),
     Definition(
         "top_doc_share",
@@ -41,6 +43,7 @@ REPEATS = (
         lambda c: ratio(c.top_chunks, c.chunks),
         uses=("top_chunks", "chunks"),
         no_hits=None,
+        labels=None,
     ),
     Definition(
         "context_chunks",
@@ -48,5 +51,15 @@ REPEATS = (
         lambda c: c.chunks.astype(np.float64),
         uses=("chunks",),
         high=None,
+        labels=None,
+    ),
+    Definition(
+        "context_tokens",
+        "number of tokens of the chunks that are there",
+        lambda c: c.tokens.astype(np.float64),
+        uses=("tokens",),
+        high=None,
+        needs=("n_tokens",),
+        labels=None,
     ),
 )

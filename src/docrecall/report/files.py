@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from docrecall.funnel import Funnel
 from docrecall.report.structured import as_document, as_table
 from docrecall.report.words import accounts, notices, number
 from docrecall.scores import Scores
@@ -17,9 +18,10 @@ from docrecall.show import printable
 Format = Literal["table", "json", "csv", "markdown", "parquet"]
 
 
-def to_json(scores: Scores) -> str:
-    """The document of `as_document`, indented."""
-    return json.dumps(as_document(scores), indent=2, ensure_ascii=False, allow_nan=False)
+def to_json(scores: Scores, funnel: Funnel | None = None) -> str:
+    """The document of `as_document`, indented, with the table of a funnel where there is one."""
+    more = {} if funnel is None else {"funnel": funnel.table.to_dicts()}
+    return json.dumps(as_document(scores) | more, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def to_csv(frame: pl.DataFrame) -> str:
@@ -31,15 +33,26 @@ def to_csv(frame: pl.DataFrame) -> str:
     return safe.write_csv()
 
 
-def to_markdown(scores: Scores) -> str:
-    """Means with n, then the accounts and findings as lists."""
+def to_markdown(scores: Scores, funnel: Funnel | None = None) -> str:
+    """Means with n, then the accounts and findings as lists, then the funnel where there is one."""
     columns = ("run_id", "measure", "mean", "n", "n_null")
     cells = [
         [printable(row["run_id"]), row["measure"], number(row["mean"]), row["n"], row["n_null"]]
         for row in scores.summary().to_dicts()
     ]
     lists = [f"- {escape(line)}" for line in [*accounts(scores), *notices(scores)]]
-    return "\n".join([markdown_table(columns, cells), "", *lists])
+    more = [] if funnel is None else ["", funnel_markdown(funnel)]
+    return "\n".join([markdown_table(columns, cells), "", *lists, *more])
+
+
+def funnel_markdown(funnel: Funnel) -> str:
+    """One line per run and step."""
+    columns = ("run_id", "step", "measure", "n", "share", "lost", "unknown")
+    cells = [
+        [printable(r["run_id"]), r["step"], r["measure"] or "", r["n"], number(r["share"]), r["lost"], r["unknown"]]
+        for r in funnel.table.to_dicts()
+    ]
+    return markdown_table(columns, cells)
 
 
 def markdown_table(columns: tuple[str, ...] | list[str], rows: list[list[Any]]) -> str:
@@ -57,16 +70,16 @@ def escape(cell: object) -> str:
     return re.sub(r"([\\`*\[\]<>|#])", r"\\\1", cell)
 
 
-def write(scores: Scores, how: Format) -> None:
-    """Write to stdout in one of the formats that are not the terminal's."""
+def write(scores: Scores, how: Format, funnel: Funnel | None = None) -> None:
+    """Write to stdout in a format that is not the terminal's. CSV and Parquet hold one table, the funnel if there is one."""
     match how:
         case "json":
-            print(to_json(scores))
+            print(to_json(scores, funnel))
         case "csv":
-            print(to_csv(as_table(scores)), end="")
+            print(to_csv(as_table(scores) if funnel is None else funnel.table), end="")
         case "markdown":
-            print(to_markdown(scores))
+            print(to_markdown(scores, funnel))
         case "parquet":
-            as_table(scores).write_parquet(sys.stdout.buffer)
+            (as_table(scores) if funnel is None else funnel.table).write_parquet(sys.stdout.buffer)
         case "table":
             raise AssertionError("the terminal's own format is printed by report.terminal")

@@ -9,11 +9,12 @@ import polars as pl
 from docrecall.scores import Scores
 
 SCHEMA_VERSION = 1
-_IN_JSON = ("mean", "n", "n_null", "ci_low", "ci_high")
+_IN_JSON = ("mean", "n", "n_null", "n_eff", "ci_low", "ci_high", "ceiling")
 
 
 def as_document(scores: Scores) -> dict[str, Any]:
-    """Give schema_version, runs (accounting and measures of each), rows and findings. Nulls stay null."""
+    """Give schema_version, runs (accounting, decisions and measures of each), rows, findings. Nulls stay null."""
+    decisions = {row.pop("run_id"): row for row in scores.decisions.to_dicts()}
     summary = scores.summary().partition_by("run_id", as_dict=True)
     runs = []
     for row in scores.accounting.to_dicts():
@@ -21,7 +22,7 @@ def as_document(scores: Scores) -> dict[str, Any]:
         measures = (
             {m["measure"]: {key: m[key] for key in _IN_JSON} for m in summary[run,].to_dicts()} if summary else {}
         )
-        runs.append({"run_id": run, "accounting": row, "measures": measures})
+        runs.append({"run_id": run, "accounting": row, "decisions": decisions[run], "measures": measures})
     return {
         "schema_version": SCHEMA_VERSION,
         "runs": runs,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -9,6 +11,7 @@ from rich.text import Text
 
 from docrecall.convert import Converted
 from docrecall.findings import describe
+from docrecall.funnel import Funnel
 from docrecall.report.words import accounts, notices, number
 from docrecall.scores import Scores
 from docrecall.show import printable
@@ -58,6 +61,39 @@ def _cell(row: dict[str, float | int | None]) -> str:
     """The mean, and its n where scored units have no value."""
     text = number(row["mean"])
     return f"{text} (n={row['n']:,})" if row["n_null"] else text
+
+
+def funnel_table(funnel: Funnel, width: int) -> Table:
+    """Steps down and runs across, or one line per run and step where the runs do not fit beside each other."""
+    rows = funnel.table.to_dicts()
+    runs = list(dict.fromkeys(row["run_id"] for row in rows))
+    by_cell = {(row["run_id"], row["step"]): row for row in rows}
+    lines = [["step", "of all labelled units those", *runs]]
+    lines += [[s.name, s.meaning, *(_passed(by_cell[run, s.name]) for run in runs)] for s in funnel.steps]
+    if sum(2 + max(len(printable(cell)) for cell in column) for column in zip(*lines, strict=True)) <= width:
+        return grid(lines[0], lines[1:], left=2)
+    columns = ["run_id", "step", "n", "share", "lost", "unknown"]
+    cells = [
+        [r["run_id"], r["step"], f"{r['n']:,}", number(r["share"]), f"{r['lost']:,}", f"{r['unknown']:,}"] for r in rows
+    ]
+    return grid(columns, cells, left=2)
+
+
+def _passed(row: dict[str, Any]) -> str:
+    share = "" if row["share"] is None else f" {row['share']:.1%}"
+    return f"{row['n']:,}{share}"
+
+
+def print_funnel(funnel: Funnel, to: Console) -> None:
+    """Print how many units pass each step and all before it."""
+    to.print(funnel_table(funnel, to.width))
+    unknown = [row for row in funnel.table.to_dicts() if row["unknown"]]
+    for row in unknown:
+        to.print(
+            Text(
+                f"{printable(row['run_id'])}: {row['unknown']:,} units pass {row['step']} because no label speaks of it"
+            )
+        )
 
 
 def print_scores(scores: Scores, to: Console) -> None:

@@ -40,11 +40,44 @@ def rows_account(row: Mapping[str, Any]) -> str:
 
 
 def accounts(scores: Scores) -> list[str]:
-    """One line per run, then one per table."""
+    """Lines for each run: its units, its weights, its ceiling, its decisions; then one per table."""
     return [
         *(account(row) for row in scores.accounting.to_dicts()),
+        *limits(scores),
+        *(decision(row) for row in scores.decisions.to_dicts() if worth_telling(row)),
         *(rows_account(row) for row in scores.rows.to_dicts()),
     ]
+
+
+def limits(scores: Scores) -> list[str]:
+    """Say where weights leave fewer units than there are, and where the index cannot give all that is relevant."""
+    lines = {}
+    for row in scores.summary().to_dicts():
+        run = printable(row["run_id"])
+        if row["n"] and row["n_eff"] != row["n"]:
+            lines[run, "weights"] = f"{run}: weights make {row['n']:,} values worth {number(row['n_eff'])} equal ones"
+        if row["ceiling"] is not None and row["ceiling"] < 1:
+            lines[run, "ceiling"] = (
+                f"{run}: doc_recall can reach {number(row['ceiling'])} at most; the index lacks the rest"
+            )
+    return list(lines.values())
+
+
+def worth_telling(row: Mapping[str, Any]) -> bool:
+    """Whether anything was to be decided: a question without an answer, or a system that declined."""
+    return bool(row["answered_unanswerable"] + row["declined_unanswerable"] + row["declined_answerable"])
+
+
+def decision(row: Mapping[str, Any]) -> str:
+    """Say what was answered and declined in one run, from a row of `decisions`."""
+    unanswerable = row["answered_unanswerable"] + row["declined_unanswerable"]
+    answerable = row["answered_answerable"] + row["declined_answerable"]
+    gold = f", {row['declined_with_gold']:,} of them with gold retrieved" if row["declined_with_gold"] else ""
+    run = printable(row["run_id"])
+    return (
+        f"{run}: answered {row['answered_unanswerable']:,} of {unanswerable:,} unanswerable units; "
+        f"declined {row['declined_answerable']:,} of {answerable:,} answerable ones{gold}"
+    )
 
 
 def notices(scores: Scores) -> list[str]:

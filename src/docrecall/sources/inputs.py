@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from docrecall.sources.mapping import to_toml
@@ -9,15 +10,18 @@ from docrecall.sources.table import Table
 
 
 class Inputs(NamedTuple):
-    """Hits are one table, or one per run that the caller named; the others are one table each."""
+    """Hits are one table, or one per run that the caller named; the others are one table each, by name."""
 
     logs: list[Table]
-    qrels: Table
-    queries: Table | None
+    tables: Mapping[str, Table]
 
     def all(self) -> list[Table]:
         """Every table that was given."""
-        return [*self.logs, self.qrels, *([self.queries] if self.queries else [])]
+        return [*self.logs, *self.tables.values()]
+
+    def has(self, table: str, column: str) -> bool:
+        """Whether a table other than hits was given, with this column."""
+        return table in self.tables and column in self.tables[table].parts[0].schema
 
     @property
     def n_hits(self) -> int:
@@ -31,7 +35,7 @@ class Inputs(NamedTuple):
                 part.check_unchanged()
 
     def fingerprints(self) -> list[dict[str, Any]]:
-        """What was read: table, run, file, format, mapping (TOML, or null), rows, and the size and time of the file."""
+        """What was read: table, run, file, format, mapping (TOML or null), columns, rows, the file's size and time."""
         return [
             {
                 "table": table.spec.name,
@@ -39,6 +43,7 @@ class Inputs(NamedTuple):
                 "file": part.file,
                 "format": part.format,
                 "mapping": None if part.tmap.is_plain else to_toml({table.spec.name: part.tmap}),
+                "columns": [c for c in table.spec.columns if c in part.schema],
                 "rows": part.n_rows,
                 **part.fingerprint,
             }

@@ -23,7 +23,16 @@ LARGEST_RANK = 2**53  # from here on Float64 ranks are not exact, and no log has
 
 
 # What can be wrong with a row before its values are looked at. The order gives the bits.
-ROW_FAULTS = ("line_encoding", "line_fields", "line_broken", "line_json", "no_match", "list_null", "list_lengths")
+ROW_FAULTS = (
+    "line_encoding",
+    "line_fields",
+    "line_broken",
+    "line_json",
+    "no_match",
+    "list_null",
+    "list_lengths",
+    "chunk_unknown",
+)
 _COLUMN_FAULTS: Mapping[Kind, str] = {
     "id": "id_fraction",
     "text": "not_text",
@@ -82,7 +91,8 @@ class Table:
 
     columns: the known columns that it has, with the type each is worked on in (String or Int64 for ids; Float64
     ranks stay Float64, since the contract still has to look at their fractions). used: those that this run computes
-    with. keep: whatever must live as long as the parts do.
+    with, and whether it must. looked_up: those that the table of chunks gave. keep: whatever must live as long as the
+    parts do.
     """
 
     spec: TableSpec
@@ -90,9 +100,14 @@ class Table:
     run: str | None = None
     left_out: int = 0
     columns: dict[str, pl.DataType] = field(default_factory=dict)
-    used: tuple[str, ...] = ()
+    used: Mapping[str, bool] = field(default_factory=dict)
     normalize: bool = False
+    looked_up: tuple[str, ...] = ()
     keep: Any = None
+
+    def requires(self, column: str) -> bool:
+        """Whether this run cannot do without a column."""
+        return self.used.get(column, False)
 
     @property
     def faulty(self) -> bool:
@@ -123,7 +138,7 @@ class Table:
 
     def scan(self, part: Part, columns: Iterable[str]) -> pl.LazyFrame:
         """Scan one part: the columns asked for, in the types of `self.columns`."""
-        return part.scan().select(self._conform(part, c) for c in columns)
+        return part.scan().select(self.expression(part, c) for c in columns)
 
     def rows_of(self, number: int, columns: Iterable[str]) -> pl.LazyFrame:
         """Scan a part by its number: the columns asked for, and what tells where each row stands and came from.
@@ -131,7 +146,7 @@ class Table:
         These are FILE, ROW, and FAULT if any row of the table has one.
         """
         part = self.parts[number]
-        wanted = [self._conform(part, c) for c in columns]
+        wanted = [self.expression(part, c) for c in columns]
         if self.faulty:
             wanted.append(pl.col(FAULT) if part.faulty else pl.lit(0, pl.Int64).alias(FAULT))
         rows = part.scan().select(wanted).with_row_index(ROW)
@@ -148,7 +163,8 @@ class Table:
                 blame(parts)
         return pl.concat(frames)
 
-    def _conform(self, part: Part, column: str) -> pl.Expr:
+    def expression(self, part: Part, column: str) -> pl.Expr:
+        """A column of a part in the type that it is worked on in."""
         return conform(
             column, part.schema[column], self.columns[column], self.spec.columns.get(column, "text"), nfc=self.normalize
         )

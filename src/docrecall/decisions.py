@@ -1,0 +1,69 @@
+"""Answered or declined, against answerable or not: how a system decides on questions that have no answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import polars as pl
+
+from docrecall.reference import decision_rates
+
+_TABLE = ("answered_answerable", "declined_answerable", "answered_unanswerable", "declined_unanswerable")
+_RATES = tuple(decision_rates(0, 0, 0, 0))
+DECISIONS_SCHEMA = pl.Schema(
+    {
+        "run_id": pl.String(),
+        **dict.fromkeys((*_TABLE, "undecided"), pl.Int64()),
+        **dict.fromkeys(_RATES, pl.Float64()),
+        "declined_with_gold": pl.Int64(),
+    }
+)
+
+
+def decided(units: pl.LazyFrame, key: Iterable[str]) -> pl.LazyFrame:
+    """Say of each unit what the system did: the key, status, answerable (null: undecided), answered, gold_retrieved."""
+    answerable = (
+        pl.when(pl.col("status").is_in(["scored", "stale_labels"]))
+        .then(True)
+        .when(pl.col("status") == "unanswerable")
+        .then(False)
+    )
+    return units.select(
+        *key, "status", answerable.alias("answerable"), "answered", pl.col("gold").alias("gold_retrieved")
+    )
+
+
+class Decisions:
+    """Adds up decisions as batches of units come in."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, Counter[str]] = {}
+
+    def note_runs(self, runs: Iterable[str]) -> None:
+        """Give these runs a row, also those in which nothing was asked."""
+        for run in runs:
+            self._runs.setdefault(run, Counter())
+
+    def add(self, units: pl.DataFrame) -> None:
+        """Add units: run_id, status, answered, gold."""
+        answered = pl.when("answered").then(pl.lit("answered")).otherwise(pl.lit("declined"))
+        answerable = pl.when("answerable").then(pl.lit("answerable")).otherwise(pl.lit("unanswerable"))
+        kind = pl.when(pl.col("answerable").is_null()).then(pl.lit("undecided")).otherwise(answered + "_" + answerable)
+        told = decided(units.lazy(), ["run_id"]).with_columns(kind.alias("kind"))
+        gold = pl.col("gold_retrieved") & (pl.col("kind") == "declined_answerable")
+        counts = told.group_by("run_id", "kind").agg(pl.len(), gold.sum().alias("gold")).collect()
+        for run, which, n, with_gold in counts.iter_rows():
+            totals = self._runs.setdefault(run, Counter())
+            totals[which] += n
+            totals["declined_with_gold"] += with_gold
+
+    def table(self) -> pl.DataFrame:
+        """One row per run: the counts, the rates (null where there is nothing to divide by), declined_with_gold."""
+        rows = []
+        for run in sorted(self._runs):
+            n = self._runs[run]
+            rates = decision_rates(*(n[column] for column in _TABLE))
+            counts = {column: n[column] for column in (*_TABLE, "undecided", "declined_with_gold")}
+            rows.append({"run_id": run, **counts, **rates})
+        return pl.DataFrame(rows, schema=DECISIONS_SCHEMA)

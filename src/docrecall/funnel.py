@@ -1,0 +1,156 @@
+"""Where answers get lost: each step of one log is the conjunction with those before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import polars as pl
+
+from docrecall.errors import UsageError
+from docrecall.measures.grammar import Cut, Measure, parse
+from docrecall.scores import Scores
+
+Need = Literal["any", "all"]
+DEFAULT_BUDGET = "@2000tokens"
+
+FUNNEL_SCHEMA = pl.Schema(
+    {
+        "run_id": pl.String(),
+        "step": pl.String(),
+        "measure": pl.String(),
+        "n": pl.Int64(),
+        "share": pl.Float64(),
+        "of_previous": pl.Float64(),
+        "lost": pl.Int64(),
+        "unknown": pl.Int64(),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step: its name, the measure that must be 1, and what it says. The first and the last have no measure."""
+
+    name: str
+    measure: Measure | None
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Funnel:
+    """One funnel for each run.
+
+    table: run_id, step, measure (null for the first and the last step), n (units that passed this step and all before
+      it), share (of the labelled ones; null when there are none), of_previous (of those that passed the step before),
+      lost (units that passed the step before, and not this one; for the first step those that are not scored), unknown
+      (units that passed because they have no label for this step, such as no gold passage).
+    lost: the key of each unit that was lost, with the step: a frame to join on, sorted.
+    steps: what the steps mean, in order.
+    """
+
+    table: pl.DataFrame
+    lost: pl.DataFrame
+    steps: tuple[Step, ...]
+
+
+def funnel(
+    scores: Scores,
+    cut: str = "@10",
+    budget: str | None = DEFAULT_BUDGET,
+    coverage: float = 1.0,
+    need: Need = "any",
+) -> Funnel:
+    """Follow the units of each run from their labels to the answer, and say where they get lost.
+
+    Steps: labelled (scored) -> retrieved (a relevant document anywhere in the log) -> in_cut (inside `cut`) -> passage
+    (a gold passage covered to `coverage` inside `cut`; where evidence was given) -> in_budget (the same inside the
+    token budget) -> answered (by `scores.decided`). need: whether any relevant document or passage is enough, or all
+    are needed. budget: None leaves its step out, and so does the default where nobody counted tokens. Where the scores
+    lack a measure of these the tables are read once more.
+
+    Raises UsageError for words that have no meaning here, and after `load` when measures are missing; DataError when
+    another budget is asked for and the log does not say how many tokens its chunks have.
+    """
+    if need not in get_args(Need):
+        raise UsageError(f"need is {need!r}; it may be {' or '.join(get_args(Need))}.")
+    if budget == DEFAULT_BUDGET and not (scores.reads("hits", "n_tokens") or scores.reads("chunks", "n_tokens")):
+        budget = None
+    evidence = scores.reads("evidence")
+    steps = tuple(_steps(_cut(cut), None if budget is None else _cut(budget), coverage, need, evidence=evidence))
+    told = scores.under([step.measure for step in steps if step.measure is not None])
+    key = told.key
+    units = told.scan().select(*key, "status", *dict.fromkeys(str(s.measure) for s in steps if s.measure))
+    answered = told.decided.select(*key, "answered")
+    followed = units.join(answered, on=key, how="left", validate="1:1").sort(key).collect()
+    return _follow(followed, key, steps, sorted(scores.accounting["run_id"]))
+
+
+def _steps(cut: Cut, budget: Cut | None, coverage: float, need: Need, *, evidence: bool) -> Iterator[Step]:
+    which, how_many = ("hit", "a") if need == "any" else ("all", "every")
+    document, passage = f"{how_many} relevant document", f"{how_many} gold passage"
+    share = (("coverage", coverage),)
+    yield Step("labelled", None, "whose labels say what is relevant")
+    yield Step("retrieved", Measure(f"doc_{which}", Cut("all")), f"with {document} anywhere in the log")
+    yield Step("in_cut", Measure(f"doc_{which}", cut), f"with {document} inside @{cut}")
+    if evidence:
+        yield Step("passage", Measure(f"evidence_{which}", cut, share), f"with {passage} covered inside @{cut}")
+    if budget is not None and evidence:
+        at = Measure(f"evidence_{which}", budget, share)
+        yield Step("in_budget", at, f"with {passage} covered inside @{budget}")
+    elif budget is not None:
+        yield Step("in_budget", Measure(f"doc_{which}", budget), f"with {document} inside @{budget}")
+    yield Step("answered", None, "that were answered")
+
+
+def _cut(text: str) -> Cut:
+    if not isinstance(text, str) or not text.startswith("@"):
+        raise UsageError(f"{text!r} is not a cut. Write for example @10, @10docs, @2000tokens or @context.")
+    return parse(f"doc_hit{text}").cut
+
+
+def _follow(units: pl.DataFrame, key: list[str], steps: tuple[Step, ...], runs: list[str]) -> Funnel:
+    """Take the steps one after the other; a unit without a value for a step passes it, and is counted."""
+    rows: list[dict[str, Any]] = []
+    lost: list[pl.DataFrame] = []
+    left = units
+    start = dict.fromkeys(runs, 0) | _per_run(units.filter(pl.col("status") == "scored"))
+    before = dict.fromkeys(runs, 0) | _per_run(units)
+    for step in steps:
+        passes, unknown = _passes(step)
+        gone = left.filter(~passes)
+        unsure = _per_run(left.filter(unknown))
+        left = left.filter(passes)
+        n = dict.fromkeys(runs, 0) | _per_run(left)
+        lost.append(gone.select(*key, pl.lit(step.name).alias("step")))
+        rows += [
+            {
+                "run_id": run,
+                "step": step.name,
+                "measure": None if step.measure is None else str(step.measure),
+                "n": n[run],
+                "share": n[run] / start[run] if start[run] else None,
+                "of_previous": n[run] / before[run] if before[run] else None,
+                "lost": before[run] - n[run],
+                "unknown": unsure.get(run, 0),
+            }
+            for run in runs
+        ]
+        before = n
+    table = pl.DataFrame(rows, schema=FUNNEL_SCHEMA).sort("run_id", maintain_order=True)
+    return Funnel(table, pl.concat(lost).sort(key), steps)
+
+
+def _passes(step: Step) -> tuple[pl.Expr, pl.Expr]:
+    """Which units pass a step, and which of them only because they have no value there."""
+    if step.measure is not None:
+        value = pl.col(str(step.measure))
+        return value.fill_null(1.0) == 1, value.is_null()
+    if step.name == "labelled":
+        return pl.col("status") == "scored", pl.lit(False)
+    return pl.col("answered"), pl.lit(False)
+
+
+def _per_run(units: pl.DataFrame) -> dict[str, int]:
+    return dict(units.group_by("run_id").len().iter_rows())
