@@ -111,26 +111,20 @@ def _labels(inputs: Inputs, checks: Mapping[str, Checked], index: Index, options
 
 def _qrels(inputs: Inputs, checks: Mapping[str, Checked]) -> pl.DataFrame:
     """The labels, and for queries that have none the documents of their evidence, with grade 1."""
-    given = checks.get("qrels")
-    evidence = checks["evidence"].rows if "evidence" in checks else None
-    versions = [name for name in ("qrels", "evidence") if _versioned(inputs, name)]
+    given, evidence = checks.get("qrels"), checks.get("evidence")
     if evidence is None:
         assert given is not None, "qrels or evidence are there"
         return given.rows
+    unspoken = evidence.rows
+    if given is not None:
+        spoken_of = pl.concat([given.rows["query_id"], given.rejected["query_id"].drop_nulls()]).unique()
+        unspoken = unspoken.join(spoken_of.to_frame(), on="query_id", how="anti")
     one = pl.when(pl.col("doc_version").n_unique() == 1).then(pl.col("doc_version").first())
-    derived = evidence.group_by("query_id", "doc_id").agg(
+    derived = unspoken.group_by("query_id", "doc_id").agg(
         pl.lit(1, pl.Int64).first().alias("relevance"), one.alias("doc_version")
     )
-    if given is None:
-        rows = derived
-    else:
-        spoken_of = pl.concat([given.rows["query_id"], given.rejected["query_id"].drop_nulls()]).implode()
-        derived = derived.filter(~pl.col("query_id").is_in(spoken_of))
-        rows = pl.concat(
-            [given.rows, derived.select(c for c in derived.columns if c in given.rows.columns or versions)],
-            how="diagonal",
-        )
-    if not versions and "doc_version" in rows.columns:
+    rows = derived if given is None else pl.concat([given.rows, derived], how="diagonal")
+    if not any(_versioned(inputs, name) for name in ("qrels", "evidence")):
         rows = rows.drop("doc_version")
     return rows if rows["query_id"].is_sorted() else rows.sort("query_id")
 
@@ -166,8 +160,8 @@ def _of_evidence(checks: Mapping[str, Checked]) -> list[pl.DataFrame]:
     """Count documents of evidence that the labels of their query, where it has any, do not name."""
     if "evidence" not in checks or "qrels" not in checks:
         return []
-    pairs, qrels = checks["evidence"].rows.select("query_id", "doc_id").unique(), checks["qrels"].rows
-    strange = pairs.join(qrels, on=["query_id", "doc_id"], how="anti").join(qrels, on="query_id", how="semi")
+    pairs, qrels = checks["evidence"].rows.select("query_id", "doc_id"), checks["qrels"].rows
+    strange = pairs.join(qrels, on=["query_id", "doc_id"], how="anti").unique().join(qrels, on="query_id", how="semi")
     queries = strange["query_id"].unique()
     return [
         findings.finding(

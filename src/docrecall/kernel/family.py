@@ -94,7 +94,7 @@ class Family:
         return each.with_columns(pl.Series("place", place)).drop("row")
 
     def _tokens_to(self, row: Ints, unit: Ints) -> Ints:
-        before = self.m.sums_before("n_tokens")
+        before = self.m.tokens_before
         return before[row + 1] - before[self.m.starts[unit]]
 
 

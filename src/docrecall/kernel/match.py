@@ -19,7 +19,6 @@ from docrecall.measures.definition import Ints
 from docrecall.sources.table import blame, collect
 
 _QUERY_SEED, _DOC_SEED = 1, 2
-OF_EVERY_ROW = ("n_tokens", "in_context")  # numbers and flags that a cut adds up over all rows
 Mask = npt.NDArray[np.bool_]
 
 
@@ -148,10 +147,15 @@ class Matched:
         docs = self.of_every_row("doc_id").gather(pl.Series(above, dtype=pl.get_index_type()))
         return _lists(docs, np.concatenate([[0], ends])).list.n_unique().cast(pl.Int64).to_numpy()
 
-    def sums_before(self, column: str) -> Ints:
-        """For each row, and for the end: the sum of a column of numbers or flags over the rows before it."""
-        values = self.of_every_row(column).fill_null(0).cast(pl.Int64).to_numpy()
-        return np.concatenate([[0], np.cumsum(values)])
+    @cached_property
+    def tokens_before(self) -> Ints:
+        """For each row, and for the end: the tokens of the rows before it."""
+        return _sums(self.of_every_row("n_tokens"))
+
+    @cached_property
+    def context_before(self) -> Ints:
+        """The same for rows that were passed on."""
+        return _sums(self.of_every_row("in_context"))
 
     def only(self, kept: Mask) -> Matched:
         """The same batch as if the other rows had not been logged. kept: one entry per row."""
@@ -164,6 +168,10 @@ class Matched:
             hits=self.hits.filter(pl.Series(stays)).with_columns(moved),
             rows=None if self.rows is None else self.rows.filter(pl.Series(kept)),
         )
+
+
+def _sums(values: pl.Series) -> Ints:
+    return np.concatenate([[0], np.cumsum(values.fill_null(0).cast(pl.Int64).to_numpy())])
 
 
 def fits(hits: pl.DataFrame, which: Ints, versions: pl.Series, version: Ints) -> Mask:

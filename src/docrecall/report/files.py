@@ -71,7 +71,7 @@ def escape(cell: object) -> str:
 
 
 def write(scores: Scores, how: Format, funnel: Funnel | None = None) -> None:
-    """Write to stdout in a format that is not the terminal's. CSV and Parquet hold one table, the funnel if there is one."""
+    """Write to stdout in a format that is not the terminal's. CSV and Parquet hold one table: the funnel's, if any."""
     match how:
         case "json":
             print(to_json(scores, funnel))

@@ -44,7 +44,7 @@ def accounts(scores: Scores) -> list[str]:
     return [
         *(account(row) for row in scores.accounting.to_dicts()),
         *limits(scores),
-        *(decision(row) for row in scores.decisions.to_dicts() if worth_telling(row)),
+        *(decision(row) for row in scores.decisions.to_dicts() if scores.reads("requests") or worth_telling(row)),
         *(rows_account(row) for row in scores.rows.to_dicts()),
     ]
 
@@ -64,8 +64,8 @@ def limits(scores: Scores) -> list[str]:
 
 
 def worth_telling(row: Mapping[str, Any]) -> bool:
-    """Whether anything was to be decided: a question without an answer, or a system that declined."""
-    return bool(row["answered_unanswerable"] + row["declined_unanswerable"] + row["declined_answerable"])
+    """Whether anything was to be decided: a question without an answer."""
+    return bool(row["answered_unanswerable"] + row["declined_unanswerable"])
 
 
 def decision(row: Mapping[str, Any]) -> str:
