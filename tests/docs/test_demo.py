@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from docrecall.cli import main
-from docrecall.demo import RUNS, by_run, data_folder, score_case, score_topics, what_moved
+from docrecall.demo import RUNS, at_budget, by_run, data_folder, score_case, score_topics, what_moved
 
 
 def moved(naive: tuple[float, float], real: tuple[float, float]) -> str:
@@ -23,12 +25,12 @@ def test_case_of_the_readme() -> None:
 
 
 def test_topics_are_accounted_for() -> None:
-    """173 questions, of which 10 have no answer and 5 no labels, in each of the four runs."""
+    """173 questions, of which 10 have no answer, 5 no labels and 10 outdated ones, in each of the four runs."""
     accounting = score_topics(data_folder()).accounting
     assert set(accounting["run_id"]) == set(RUNS)
-    assert accounting.select("n_total", "n_scored", "n_unanswerable", "n_unlabelled").unique().rows() == [
-        (173, 158, 10, 5)
-    ]
+    assert accounting.select(
+        "n_total", "n_scored", "n_unanswerable", "n_unlabelled", "n_stale_labels"
+    ).unique().rows() == [(173, 148, 10, 5, 10)]
 
 
 @pytest.mark.parametrize(
@@ -63,4 +65,25 @@ def test_command_prints_both_numbers_and_the_account(capsys: pytest.CaptureFixtu
         assert f"{means[run]['doc_recall@10']:.4f}" in out
     assert "1.50" in out
     assert what_moved(means, RUNS[0], RUNS[-1]) in out
-    assert "158 of 173 units scored" in out
+    assert at_budget(means, RUNS[0], RUNS[-1]) in out
+    assert "148 of 173 units scored" in out
+    for step in ("labelled", "retrieved", "in_cut", "passage", "in_budget", "answered"):
+        assert re.search(rf"^{step} .*%", out, re.MULTILINE), step
+
+
+@pytest.mark.parametrize(
+    ("docs", "passages", "verdict"),
+    [
+        ((0.1, 0.2), (0.4, 0.3), "the two move apart"),
+        ((0.2, 0.1), (0.3, 0.4), "the two move apart"),
+        ((0.1, 0.2), (0.3, 0.4), "do not contradict"),
+        ((0.1, 0.2), (0.3, 0.3), "do not contradict"),
+    ],
+)
+def test_budget_sentence_is_computed(docs: tuple[float, float], passages: tuple[float, float], verdict: str) -> None:
+    """At the same budget documents and passages move apart only where the figures say so."""
+    means = {
+        run: {"doc_recall@512tokens": docs[i], "evidence_recall@512tokens": passages[i]}
+        for i, run in enumerate(("large", "small"))
+    }
+    assert verdict in at_budget(means, "large", "small")
