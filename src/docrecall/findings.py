@@ -184,6 +184,11 @@ KINDS: Mapping[str, Kind] = {
         "passages that only gaps of at most 2 characters between chunks keep from being covered",
         "Splitters drop white space. evidence_recall(gap=2)@.. joins such chunks.",
     ),
+    "no_shared_requests": Kind(
+        "warning",
+        "requests, none of which has a hit in a log that has hits",
+        "Do both sides name runs, requests and queries the same way? From 20 such requests on this is an error.",
+    ),
     "no_shared_chunks": Kind(
         "warning",
         "units with hits and gold chunks, none of which their run knows",

@@ -15,6 +15,7 @@ from docrecall.contract.overlap import (
     near_queries,
     no_shared_chunk,
     no_shared_document,
+    no_shared_request,
     refuse_no_shared_query,
     refuse_other_versions,
 )
@@ -52,7 +53,7 @@ class Ledger:
         self._altered: list[pl.Series] = []
         self._gold_chunks: list[pl.DataFrame] = []
         self._met = False
-        self._matches = self._labelled_hit_units = self._mismatched_units = 0
+        self._matches = self._hit_units = self._labelled_hit_units = self._mismatched_units = 0
 
     @property
     def runs(self) -> dict[str, list[pl.DataFrame]]:
@@ -97,6 +98,7 @@ class Ledger:
         self._altered.append(scores.altered_docs)
         self._gold_chunks.append(scores.gold_chunks)
         self._matches += scores.n_matches
+        self._hit_units += scores.hit_units
         self._labelled_hit_units += scores.labelled_hit_units
         self._mismatched_units += scores.mismatched_units
 
@@ -125,6 +127,8 @@ class Ledger:
             altered = pl.concat(self._altered).unique()
             self.findings += near_documents(self._known.logs, qrels, altered)
             self.findings += no_shared_chunk(self._known, pl.concat(self._gold_chunks), matters="chunks" in depends)
+        if self._outside and not self._hit_units and self._known.labels.requests is not None:
+            self.findings += no_shared_request(self._known.labels.requests, self._units)
         if "requests" not in self._inputs.tables and any("request_id" in log.columns for log in self._inputs.logs):
             self.findings += self._never_requested(queries)
         lacking = int(accounting.filter(2 * pl.col("n_no_hits") > pl.col("n_scored"))["n_no_hits"].sum())

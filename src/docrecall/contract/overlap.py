@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import polars as pl
 
@@ -13,6 +13,7 @@ from docrecall.contract.lookup import DEFAULT_RUN
 from docrecall.errors import DataError
 from docrecall.show import printable
 from docrecall.sources.table import Table, collect
+from docrecall.tables import UNIT
 
 MANY = 20  # from so many units on, nothing in common is no coincidence
 
@@ -61,6 +62,36 @@ def no_shared_document(
             f"hits.doc_id and qrels.doc_id have no id in common, over {n_units:,} labelled units with hits: "
             f"{_some(ids)} in hits, {_some(labels.cast(pl.String))} in qrels. Every measure would be 0. Both must name "
             "documents in the same way.",
+            found,
+        )
+    return [found]
+
+
+def no_shared_request(requests: pl.DataFrame, seen: Mapping[str, Sequence[pl.DataFrame]]) -> list[pl.DataFrame]:
+    """Tell of requests none of which has a hit, though the log has hits; from many requests on raise a DataError.
+
+    seen: run -> the units of its rows.
+    """
+    runs = {run for run, units in seen.items() if units}
+    column = next(c for c in UNIT if c in requests.columns and (c != "run_id" or not runs & set(requests[c])))
+    listed = requests[column].cast(pl.String).unique()
+    logged = [units[column].cast(pl.String) for run in seen.values() for units in run if column in units.columns]
+    hits = pl.concat(logged).unique() if logged else pl.Series(sorted(runs), dtype=pl.String)
+    severe = requests.height >= MANY
+    found = findings.finding(
+        "no_shared_requests",
+        "requests",
+        column,
+        requests.height,
+        n_queries=requests["query_id"].n_unique(),
+        examples=listed,
+        severity="error" if severe else None,
+    )
+    if severe:
+        raise DataError(
+            f"hits and requests have no unit in common: {_some(hits)} in hits.{column}, {_some(listed)} in "
+            f"requests.{column}. Every one of the {requests.height:,} requests would be 0. Both must name units in the "
+            "same way.",
             found,
         )
     return [found]

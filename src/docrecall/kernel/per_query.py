@@ -29,8 +29,8 @@ class BatchScores:
 
     units: the key, status, n_hits, n_judged, one Float64 column per measure, and weight, answered, gold (whether a
     relevant document was met) and ceiling (null where the index is not known), for the units of the universe, in batch
-    order. outside: rows of other units. n_matches: labelled documents that were met. labelled_hit_units: units of the
-    universe with labels and hits. mismatched_units: units of the universe with a hit at another version than the
+    order. outside: rows of other units. n_matches: labelled documents that were met. labelled_hit_units, hit_units,
+    mismatched_units: units of the universe with labels and hits, with hits, with a hit at another version than the
     labelled one. met: whether any query of the batch has good labels, also outside the universe, and also if its rows
     were set aside. gold_chunks: by run, units with hits and gold chunks, and of these those that met one.
     altered_docs: ids that trimming or NFC would change. findings: counted rows.
@@ -40,6 +40,7 @@ class BatchScores:
     outside: int
     n_matches: int
     labelled_hit_units: int
+    hit_units: int
     mismatched_units: int
     met: bool
     gold_chunks: pl.DataFrame
@@ -68,6 +69,7 @@ def score_batch(batch: Batch, labels: Labels, measures: Sequence[Measure], optio
         outside=int(values.filter(~pl.col("listed"))["n_hits"].sum()),
         n_matches=len(np.unique(matched.hit_target[matched.met])),
         labelled_hit_units=inside.filter((pl.col("n_judged") > 0) & (pl.col("n_hits") > 0)).height,
+        hit_units=inside.filter(pl.col("n_hits") > 0).height,
         mismatched_units=inside.filter(pl.col("n_missed") > 0).height,
         met=bool((values["n_judged"] > 0).any()),
         gold_chunks=_gold_chunks(values, counted) if passages else _NO_GOLD,
