@@ -257,7 +257,7 @@ def _ranked(rows: pl.DataFrame, table: Table, options: Options) -> pl.DataFrame:
     """Hits with ranks from 1: as logged, or by score where none is logged."""
     if "rank" in table.columns:
         return rows.with_columns(pl.col("rank").cast(pl.Int64) + (1 - options.rank_base))
-    sorted_rows, _ = of_hits.placed(rows, of_hits.unit_key(table), options)
+    sorted_rows, _ = of_hits.placed(rows, of_hits.unit_key(table), table.used, options)
     rank = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("_unit").alias("rank")
     return sorted_rows.with_columns(rank).drop("_unit", "_order")
 

@@ -51,6 +51,7 @@ class Ledger:
             self._units.setdefault(run, [])
         self._lost: list[pl.DataFrame] = []
         self._altered: list[pl.Series] = []
+        self._asked_queries: list[pl.Series] = []
         self._gold_chunks: list[pl.DataFrame] = []
         self._met = False
         self._matches = self._hit_units = self._labelled_hit_units = self._mismatched_units = 0
@@ -95,6 +96,7 @@ class Ledger:
             self._rejected += batch.rejected.height
             self._rejected_frames.append(batch.rejected)
         self.findings += scores.findings
+        self._asked_queries.append(scores.units["query_id"].unique())
         self._altered.append(scores.altered_docs)
         self._gold_chunks.append(scores.gold_chunks)
         self._matches += scores.n_matches
@@ -175,22 +177,9 @@ class Ledger:
         return pl.DataFrame(table, schema=ROWS_SCHEMA, orient="row")
 
     def _labels_outside(self, rows: pl.DataFrame) -> int:
-        """Labels of queries that are not scored in any run."""
-        known, labels = self._known.labels, rows.select("query_id")
-        seen = [
-            *(u["query_id"] for run in self._units.values() for u in run),
-            *(u["query_id"] for u in self.asked.values()),
-        ]
-        hit = pl.concat([labels["query_id"].clear(), *seen]).to_frame("query_id")
-        by_request = any("request_id" in log.columns for log in self._inputs.logs)
-        if known.requests is not None:
-            listed = known.requests.select("query_id")
-        else:
-            listed = labels if known.listed is None else known.listed.to_frame("query_id")
-        labels = labels.join(listed.unique(), on="query_id", how="semi")
-        if self._options.universe == "hits" or (by_request and known.requests is None):
-            labels = labels.join(hit.unique(), on="query_id", how="semi")
-        return rows.height - labels.height
+        """Labels of queries that no unit of the universe asks."""
+        asked = pl.concat([rows["query_id"].clear(), *self._asked_queries]).unique()
+        return rows.height - rows.join(asked.to_frame("query_id"), on="query_id", how="semi").height
 
     def rejected_rows(self) -> pl.LazyFrame:
         """All rows set aside, of all tables, with the columns that any of them knows; sorted."""

@@ -181,18 +181,26 @@ def recount(hits: Iterable[Hit]) -> list[Hit]:
 
 
 def order_by_score(scored: Iterable[tuple[float, Hit]]) -> list[Hit]:
-    """`order="score"`: rank by score descending, ties by document, then chunk, ascending; no chunk comes first."""
-    ordered = sorted(scored, key=lambda hit: (-hit[0], hit[1].doc, hit[1].chunk is not None, hit[1].chunk))
+    """`order="score"`: rank by score descending, ties by document, then by what else is known, ascending."""
+    ordered = sorted(scored, key=lambda hit: (-hit[0], hit[1].doc, _content(hit[1])))
     return _ranked([hit for _, hit in ordered])
 
 
 def order_as_trec_eval(scored: Iterable[tuple[float, Hit]]) -> list[Hit]:
     """`order="trec_eval"`: rank by score in single precision, ties by document, both descending.
 
-    Documents are compared as the bytes of their UTF-8 text, integers as their decimal text.
+    Documents are compared as the bytes of their UTF-8 text, integers as their decimal text. Chunks of one document with
+    one score, which trec_eval does not know, come by what else is known of them, ascending.
     """
-    ordered = sorted(scored, key=lambda hit: (_single(hit[0]), str(hit[1].doc).encode()), reverse=True)
+    by_content = sorted(scored, key=lambda hit: _content(hit[1]))
+    ordered = sorted(by_content, key=lambda hit: (_single(hit[0]), str(hit[1].doc).encode()), reverse=True)
     return _ranked([hit for _, hit in ordered])
+
+
+def _content(hit: Hit) -> list[tuple[bool, Any]]:
+    """Chunk, version, span, tokens and context of a hit, to tell ties apart; what nobody knows comes first."""
+    known = (hit.chunk, hit.version, *(hit.span or (None, None)), hit.tokens, hit.in_context)
+    return [(value is not None, value) for value in known]
 
 
 def _ranked(hits: Sequence[Hit]) -> list[Hit]:

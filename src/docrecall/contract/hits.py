@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 import polars as pl
 
 from docrecall import findings
-from docrecall.contract.rules import Checked, Rule, fault_rules, report, span_rules, split, tagged
+from docrecall.contract.rules import Checked, Rule, fault_rules, report, span_rules, split, tagged, unknown_chunks
 from docrecall.options import Options
 from docrecall.sources.table import FAULT, FILE, LARGEST_RANK, ROW, Table, collect
 from docrecall.tables import UNIT
 
+# What tells chunks of one document with one score apart, in the order of `reference.py`.
+_CONTENT = ("chunk_id", "doc_version", "chunk_start", "chunk_end", "n_tokens", "in_context")
 _MOST_TOKENS = 1 << 31  # no chunk is so long, and sums over a batch stay exact
 _SMALL_RANK = 1 << 31  # below it, unit and rank fit one number, and one number sorts fastest
 
@@ -35,7 +39,7 @@ def check_hits(rows: pl.DataFrame, log: Table, options: Options) -> Checked:
     """
     key = unit_key(log)
     rows, bad = split(rows, row_rules(log, options))
-    rows, place = placed(rows, key, options)
+    rows, place = placed(rows, key, log.used, options)
     rows, duplicates, clashing = _resolve_repeats(rows, place, options)
     bad = pl.concat([bad, clashing.select(bad.columns)], how="vertical_relaxed")
     rejected, found = report(bad, log, key, options)
@@ -53,8 +57,11 @@ def check_hits(rows: pl.DataFrame, log: Table, options: Options) -> Checked:
 
 def row_rules(log: Table, options: Options, *, values: bool = True) -> list[Rule]:
     """The rules that one row can break by itself. values: whether those of `value_rules` are among them."""
-    named = [*unit_key(log), *(["chunk_id"] if log.looked_up else []), *(["doc_id"] if "doc_id" in log.columns else [])]
-    ids = [Rule("null_id", column, pl.col(column).is_null()) for column in named]
+    ids = [Rule("null_id", c, pl.col(c).is_null()) for c in unit_key(log)]
+    if log.looked_up:  # a hit of an unknown chunk has no document, but that is not what is wrong with it
+        ids += [Rule("null_id", "chunk_id", pl.col("chunk_id").is_null()), *unknown_chunks(log)]
+    if "doc_id" in log.columns:
+        ids.append(Rule("null_id", "doc_id", pl.col("doc_id").is_null()))
     order = _score_rules() if options.by_score else _rank_rules(options)
     return [*fault_rules(log), *ids, *order, *(value_rules(log) if values else [])]
 
@@ -116,9 +123,12 @@ def _score_rules() -> list[Rule]:
     return [Rule("score_null", "score", score.is_null()), Rule("score_nan", "score", score.is_nan())]
 
 
-def placed(rows: pl.DataFrame, key: list[str], options: Options) -> tuple[pl.DataFrame, list[str]]:
+def placed(
+    rows: pl.DataFrame, key: list[str], used: Collection[str], options: Options
+) -> tuple[pl.DataFrame, list[str]]:
     """Sort rows by unit and then as the policy orders them; give the columns that name a place in that order.
 
+    used: the columns that a tie may be broken by.
     Units get a number first: to sort by text takes ten times as long, and the order of units means nothing here.
     """
     units = rows.select(key).unique().with_row_index("_unit")
@@ -130,8 +140,8 @@ def placed(rows: pl.DataFrame, key: list[str], options: Options) -> tuple[pl.Dat
         # trec_eval compares names with strcmp: the bytes of their text, also of numbers.
         trec_eval = options.order == "trec_eval"
         doc = pl.col("doc_id").cast(pl.String) if trec_eval else pl.col("doc_id")
-        chunk = ["chunk_id"] if "chunk_id" in rows.columns and not trec_eval else []
-        rows = rows.sort("_unit", "_order", doc, *chunk, descending=[False, True, trec_eval, *[False] * len(chunk)])
+        content = [c for c in _CONTENT if c in rows.columns and c in used]
+        rows = rows.sort("_unit", "_order", doc, *content, descending=[False, True, trec_eval, *[False] * len(content)])
         return rows, ["_unit", "_order", "doc_id"]
     rows = rows.with_columns(pl.col("rank").cast(pl.Int64))
     if (rows["rank"].max() or 0) < _SMALL_RANK:  # type: ignore[operator]

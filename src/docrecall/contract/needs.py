@@ -58,9 +58,7 @@ def _of_hits(inputs: Inputs, why: Mapping[str, str], options: Options) -> dict[s
     used = dict.fromkeys(TABLES["hits"].required, True) | {"run_id": False, "request_id": False}
     if options.by_score:
         used.pop("rank")
-        used["score"] = True
-        if options.order == "score":
-            used["chunk_id"] = False
+        used |= {"score": True, "chunk_id": False}
     labelled = inputs.has("qrels", "doc_version") or inputs.has("evidence", "doc_version")
     if options.versions == "match" and labelled:
         used["doc_version"] = False

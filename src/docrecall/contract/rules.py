@@ -53,12 +53,17 @@ def fault_rules(table: Table) -> list[Rule]:
     """
     if not table.faulty:
         return []
-    rules = [Rule(code, _SHOWN.get(code), _has(fault_bit(code))) for code in ROW_FAULTS]
+    rules = [Rule(code, None, _has(fault_bit(code))) for code in ROW_FAULTS if code != "chunk_unknown"]
     # The context is also looked at where no measure asks for it, and may then hold anything.
     used = [c for c in table.columns if c in table.used and (c != "in_context" or table.requires(c))]
     return rules + [
         Rule(code, column, _has(bit)) for column in used for code, bit in [column_fault(table.spec, column)]
     ]
+
+
+def unknown_chunks(table: Table) -> list[Rule]:
+    """The rule that hits break when the table of chunks does not have theirs."""
+    return [Rule("chunk_unknown", "chunk_id", _has(fault_bit("chunk_unknown")))] if table.faulty else []
 
 
 def _has(bit: int) -> pl.Expr:
@@ -122,7 +127,7 @@ def report(
                 name,
                 column if column is None else str(column),
                 rows.height,
-                n_queries=touched.select(unit).n_unique() if touched.height else 0,
+                n_queries=touched.select(unit).n_unique() if touched.height and "query_id" in rows.columns else 0,
                 examples=touched[shown] if touched.height else (),
                 file=rows.sort(FILE, ROW)["file"].first(),  # type: ignore[arg-type]
                 severity="warning" if options.on_bad_rows == "reject" else "error",
