@@ -38,24 +38,33 @@ class Case:
     """logs: run name (None: not named by the caller) -> hits. form: frame, lazy, arrow or files."""
 
     logs: dict[str | None, Rows]
-    qrels: Rows
+    qrels: Rows | None
     queries: Rows | None
     measures: tuple[str, ...]
     options: dict[str, Any] = field(default_factory=dict)
     batch_rows: int = 1_000_000
     form: str = "frame"
     out: bool = False
+    evidence: Rows | None = None
+    documents: Rows | None = None
+    requests: Rows | None = None
+    chunks: Rows | None = None
 
     def score(self, folder: Path) -> dr.Scores:
         """Call `score`, with files and results below `folder` where the case asks for them."""
         logs = {
             name: hand_over(rows, self.form, folder / f"hits{n}") for n, (name, rows) in enumerate(self.logs.items())
         }
+        others = {
+            name: hand_over(table, self.form, folder / name)
+            for name in ("queries", "evidence", "documents", "requests", "chunks")
+            if (table := getattr(self, name)) is not None
+        }
         return dr.score(
             logs.get(None, logs),
-            hand_over(self.qrels, self.form, folder / "qrels"),
+            None if self.qrels is None else hand_over(self.qrels, self.form, folder / "qrels"),
             list(self.measures),
-            queries=None if self.queries is None else hand_over(self.queries, self.form, folder / "queries"),
+            **others,
             batch_rows=self.batch_rows,
             out=folder / "out" if self.out else None,
             **self.options,

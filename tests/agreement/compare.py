@@ -17,11 +17,15 @@ _NOT_COUNTED_HERE = {
     "near_miss_ids",
     "mostly_without_hits",
     "files_left_out",
-    "not_compared",
     "nothing_scored",
     "no_rank_zero",
     "likely_meant",
 }
+DECISIONS = [
+    *("run_id", "answered_answerable", "declined_answerable", "answered_unanswerable", "declined_unanswerable"),
+    *("undecided", "decline_rate", "false_answer_rate", "over_refusal_rate"),
+    *("decline_precision", "decline_recall", "decline_f1", "declined_with_gold"),
+]
 
 
 def bits(rows: Iterable[Iterable[Any]]) -> list[tuple[Any, ...]]:
@@ -60,12 +64,16 @@ def _score(case: Case, folder: Path) -> dr.Scores | Refusal:
 
 def _compare(case: Case, scores: dr.Scores, wanted: Answer) -> None:
     per_query = scores.per_query
-    assert per_query.columns == ["run_id", "query_id", "status", "n_hits", *case.measures]
+    request = ["request_id"] if any("request_id" in log.columns for log in case.logs.values()) else []
+    key = ["run_id", *request, "query_id"]
+    assert per_query.columns == [*key, "status", "n_hits", *case.measures]
     assert all(per_query.schema[m] == pl.Float64 for m in case.measures)
     same("per_query", bits(per_query.iter_rows()), bits(wanted.per_query))
     same("accounting", scores.accounting.rows(), wanted.accounting)
-    summary = scores.summary().select("run_id", "measure", "mean", "n", "n_null")
+    summary = scores.summary().select("run_id", "measure", "mean", "n", "n_null", "n_eff", "ceiling")
     same("summary", bits(summary.iter_rows()), bits(wanted.summary))
+    assert scores.decisions.columns == DECISIONS
+    same("decisions", bits(scores.decisions.iter_rows()), bits(wanted.decisions))
     same("rows", [(row[0], row[1:]) for row in scores.rows.iter_rows()], list(wanted.rows.items()))
     found = scores.findings.filter(~pl.col("code").is_in(_NOT_COUNTED_HERE))
     counts = found.group_by("code").agg(pl.col("n_rows", "n_queries").sum())
@@ -74,12 +82,15 @@ def _compare(case: Case, scores: dr.Scores, wanted: Answer) -> None:
     assert "error" not in scores.findings["severity"], "error findings live in a DataError only"
     assert scores.rejected.collect().height == sum(row[3] for row in wanted.rows.values())
     if len(wanted.per_query) % 3 == 0:  # they cost a second pass over the batches
-        same("matches", bits(scores.matches.collect().iter_rows()), bits(wanted.matches))
+        matches = scores.matches.collect()
+        assert matches.columns == [*key, "doc_id", "relevance", "first_rank", "doc_position"]
+        same("matches", bits(matches.iter_rows()), bits(wanted.matches))
 
 
 def _compare_loaded(scores: dr.Scores, loaded: dr.Scores) -> None:
     assert loaded.per_query.equals(scores.per_query)
     assert loaded.summary().equals(scores.summary())
     assert loaded.accounting.equals(scores.accounting)
+    assert loaded.decisions.equals(scores.decisions)
     assert loaded.findings.equals(scores.findings)
     assert loaded.rows.equals(scores.rows)

@@ -6,126 +6,60 @@ fast.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-import polars as pl
 from hypothesis import strategies as st
 
 from docrecall.reference import MEASURES
-from docrecall.reference import _single as single
-from tests.agreement.case import Case, Rows
+from tests.agreement import world_hits, world_tables
+from tests.agreement.case import Case
+from tests.agreement.world import Ids, World, ids, write_texts
 
-LONG = "long" * 80
-NUMBERS = ["17", "7", "007", "07", "1", "0", "-1", "1.0", "1e3", "12", "123", "3", "23", "017", " 17", "17 "]
-ODD = [
-    *(
-        "",
-        " ",
-        "a",
-        " a",
-        "a ",
-        "\ta",
-        "a\tb",
-        "a b",
-        "a\nb",
-        "#",
-        "#1",
-        "a#b",
-        "a/b",
-        "null",
-        "None",
-        "NaN",
-        "A",
-        "ss",
-    ),
-    *(
-        "é",
-        "e\u0301",
-        "K",
-        "\u212a",
-        "Å",
-        "A\u030a",
-        "\u212b",
-        "ß",
-        "日本",
-        "🙂",
-        "\U0001f642\u200d",
-        "\uffff",
-        "\U00010000",
-    ),
-    *("ss", "\U0001f642\u200d", "a\x00", "\u00a0a", "q\u2028", LONG, LONG + "r"),
-]
-LARGE = [0, 1, -1, 17, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 2**32, -(2**31), 255, -17, 10, 9, 100, -2]
-WIDTHS = [pl.Int64, pl.Int32, pl.Int16, pl.Int8, pl.UInt64, pl.UInt32, pl.UInt16, pl.UInt8, pl.Int128]
-# Float32 makes one value of the first three.
-SCORES = [
-    0.1,
-    0.1 + 1e-9,
-    0.1 - 1e-9,
-    0.0,
-    -0.0,
-    -1.5,
-    -1.5 - 1e-9,
-    3.0,
-    3.0 + 2**-30,
-    1e300,
-    2e300,
-    float("inf"),
-    -1e-300,
-    7.25,
-]
-FEW_SCORES = [-2.0, -1.0, 0.0, 1.0, 2.0]
 CUTS = [
-    "1",
-    "2",
-    "3",
-    "5",
-    "8",
-    "20",
-    "2147483647",
-    "1docs",
-    "2docs",
-    "3docs",
-    "4docs",
-    "9docs",
-    "2147483647docs",
-    "all",
-    "all",
+    *("1", "2", "3", "5", "8", "20", "2147483647"),
+    *("1docs", "2docs", "3docs", "4docs", "9docs", "2147483647docs", "all", "all"),
 ]
-
-
-@dataclass(frozen=True)
-class Ids:
-    """Ids of one kind, and the types that may hold them."""
-
-    pool: list[Any]
-    widths: list[Any]
-
-    def type_of(self, r: Random) -> Any:
-        return r.choice(self.widths)
-
-
-def ids(r: Random, n: int, letter: str) -> Ids:
-    """Draw n ids of one style."""
-    style = r.choice(["plain", "numbers", "odd", "odd", "whole", "large"])
-    if style == "whole":
-        pool = list(range(n))
-        return Ids(pool, [w for w in WIDTHS if n <= 120 or w not in (pl.Int8, pl.UInt8)])
-    if style == "large":
-        return Ids(_some(r, LARGE, n, range(1000, 1000 + n)), [pl.Int64, pl.Int64, pl.Int128])
-    spare = [f"{letter}{i}" for i in range(n)]
-    fixed = {"plain": [], "numbers": NUMBERS, "odd": ODD}[style]
-    return Ids(_some(r, fixed, n, spare), [pl.String])
-
-
-def _some(r: Random, first: list[Any], n: int, spare: Any) -> list[Any]:
-    return [*r.sample(first, min(n, len(first))), *spare][:n]
+CONTEXTS = [
+    "context",
+    "context",
+    "1tokens",
+    "5tokens",
+    "9tokens",
+    "14tokens",
+    "20tokens",
+    "40tokens",
+    "2147483647tokens",
+]
+SPANS = {"chunk_start", "chunk_end"}
+COVERAGES = ["0.1", "0.25", "0.3333333333333333", "0.5", "0.5", "0.9", "0.99"]
 
 
 def build(r: Random, size: int) -> Case:
     """Make a case of about `size` queries (times the runs)."""
+    w = _world(r, size)
+    if r.random() < 0.65:
+        _enrich(w)
+    write_texts(w, _chunks_restart(w), r.random() < 0.3)
+    measures = _measures(w)
+    logs = world_hits.logs(w)
+    given = {name: getattr(world_tables, name)(w) for name in sorted(w.tables)}
+    n_rows = sum(len(log.rows) for log in logs.values())
+    return Case(
+        logs=logs,
+        qrels=given.pop("qrels", None),
+        queries=given.pop("queries", None),
+        measures=measures,
+        options=w.options,
+        batch_rows=_batch_rows(r, n_rows),
+        form=r.choice(["frame", "files", "files", "files", "lazy", "arrow"]),
+        out=r.random() < 0.15,
+        **given,
+    )
+
+
+def _world(r: Random, size: int) -> World:
+    """A call with hits, labels, and perhaps a list of queries."""
     n_queries = r.randint(1, size)
     queries, docs = ids(r, n_queries + 1, "q"), ids(r, r.randint(2, 14), "d")
     if r.random() < 0.15 and isinstance(queries.pool[0], str) and isinstance(docs.pool[0], str):
@@ -134,18 +68,17 @@ def build(r: Random, size: int) -> Case:
     bad = r.random() < 0.3
     if bad and r.random() < 0.9:
         options["on_bad_rows"] = "reject"
-    logs = _logs(r, queries, docs, options, bad)
-    n_rows = sum(len(log.rows) for log in logs.values())
-    return Case(
-        logs=logs,
-        qrels=_qrels(r, queries, docs, bad),
-        queries=_queries(r, queries, bad) if r.random() < 0.4 else None,
-        measures=_measures(r),
-        options=options,
-        batch_rows=_batch_rows(r, n_rows),
-        form=r.choice(["frame", "files", "files", "files", "lazy", "arrow"]),
-        out=r.random() < 0.15,
-    )
+    style = r.choice(["none", "column", "dict"])
+    runs = r.sample(["a", "b", "run", "#", ""], r.randint(1, 3)) if style != "none" else [None]
+    if style == "dict":
+        runs = [run or "none" for run in runs]  # an empty name is refused where the caller gives it
+    w = World(r, queries, docs, bad, options, runs, style)
+    w.tables = {"qrels"} | ({"queries"} if r.random() < 0.4 else set())
+    w.columns = {"chunk_id"} if r.random() < 0.6 else set()
+    w.versions = {doc: r.choice(["v1", "v1", "v2"]) for doc in docs.pool}
+    most = r.choice([2, 5, 14])
+    w.gold = {query: r.sample(docs.pool, r.randint(1, min(len(docs.pool), most))) for query in queries.pool}
+    return w
 
 
 def _batch_rows(r: Random, n_rows: int) -> int:
@@ -156,167 +89,113 @@ def _batch_rows(r: Random, n_rows: int) -> int:
 
 
 def _options(r: Random) -> dict[str, Any]:
-    options: dict[str, Any] = {}
-    for name, values in {
+    choices: dict[str, list[Any]] = {
         "order": ["rank", "rank", "rank", "score", "trec_eval"],
         "ranks": ["logged", "logged", "logged", "recount"],
         "rank_base": [1, 1, 1, 0],
         "min_relevance": [1, 1, 1, 2, 3],
         "universe": ["all", "all", "hits"],
         "normalize_ids": ["none", "none", "none", "none", "NFC"],
-    }.items():
-        options[name] = r.choice(values)
-    return options
-
-
-def _measures(r: Random) -> tuple[str, ...]:
-    # Few measures take the way that brings in few rows; all of them show each formula.
-    cuts = list(dict.fromkeys(r.choice(CUTS) for _ in range(r.randint(1, 5))))
-    if r.random() < 0.5:
-        return tuple(f"{name}@{cut}" for name in MEASURES for cut in cuts)
-    names = r.sample(list(MEASURES), r.randint(1, 3))
-    return tuple(f"{name}@{cut}" for name in names for cut in cuts)
-
-
-def _logs(r: Random, queries: Ids, docs: Ids, options: dict[str, Any], bad: bool) -> dict[str | None, Rows]:
-    by_score = options["order"] != "rank"
-    rank_type = r.choice([pl.Int64, pl.Int64, pl.Int32, pl.UInt8, pl.UInt64, pl.Int128, pl.Float64])
-    columns: dict[str, Any] = {"query_id": queries.type_of(r), "rank": rank_type, "doc_id": docs.type_of(r)}
-    many_runs = r.choice(["none", "column", "dict"])
-    if many_runs == "column":
-        columns["run_id"] = pl.String
-    if r.random() < 0.6:
-        columns["chunk_id"] = pl.String
-    if by_score or r.random() < 0.3:
-        columns["score"] = r.choice([pl.Float64, pl.Float64, pl.Float32])
-    if r.random() < 0.1:
-        columns["note"] = pl.Int64  # unknown, so it takes part in nothing
-    if by_score and r.random() < 0.5:
-        del columns["rank"]
-    names = r.sample(["a", "b", "run", "#", ""], r.randint(1, 3)) if many_runs != "none" else [None]
-    order = r.choice(["sorted", "sorted", "units", "rows"])
-    knobs = {
-        "gap": r.choice([0, 0, 0.2]),
-        "jumps": [2, 3, 5, 2**31] if rank_type not in (pl.Int32, pl.UInt8) else [2, 3, 5],
-        "twice": r.choice([0, 0, 0.1]),
-        "longest": r.choice([2, 6, 6, 12, 30]),
-        "empty": r.choice([0, 0.1, 0.5]),
-        "scores": r.choice([SCORES, FEW_SCORES, None]),
-        "bad": 0.04 if bad else 0,
+        "versions": ["match", "match", "match", "ignore"],
+        "stale": ["exclude", "keep"],
+        "unit": ["request", "request", "query"],
     }
-    per_run = {}
-    for name in names:
-        units = [
-            _unit(r, query, name, docs.pool, columns, options, knobs)
-            for query in queries.pool
-            if r.random() >= knobs["empty"]
-        ]
-        per_run[name] = [unit for unit in units if unit]
-    if many_runs == "dict":
-        # A run name that is empty is refused where the caller gives it.
-        return {name or "none": _table(r, columns, units, order) for name, units in per_run.items()}
-    return {None: _table(r, columns, [unit for units in per_run.values() for unit in units], order)}
+    return {name: r.choice(values) for name, values in choices.items()}
 
 
-def _unit(
-    r: Random,
-    query: Any,
-    run: str | None,
-    docs: list[Any],
-    columns: dict[str, Any],
-    options: dict[str, Any],
-    knobs: Any,
-) -> list[dict[str, Any]]:
-    rank = options["rank_base"] - 1
-    rows = []
-    for _ in range(r.randint(1, knobs["longest"])):
-        rank += 1 if r.random() >= knobs["gap"] else r.choice(knobs["jumps"])
-        row = {"query_id": query, "rank": rank, "doc_id": r.choice(docs), "run_id": run, "note": r.randint(0, 1)}
-        row["chunk_id"] = r.choice(["c", None, f"c{rank}", f"c{rank}"])
-        row["score"] = r.choice(knobs["scores"]) if knobs["scores"] else 100 - rank / 7
-        rows.append(row)
-        if r.random() < knobs["twice"]:
-            rows.append(row | {"note": 7})
-        if r.random() < knobs["bad"]:
-            rows.append(row | _fault(r, columns, options, docs))
-    if columns.get("rank") == pl.Float64:
-        for row in rows:
-            row["rank"] = None if row["rank"] is None else float(row["rank"])
-    if columns.get("score") == pl.Float32:
-        for row in rows:
-            row["score"] = None if row["score"] is None else single(row["score"])
-    return rows
+def _enrich(w: World) -> None:
+    """Add tables and columns, each with some probability."""
+    r = w.r
+    w.tables |= {t for t, p in {"evidence": 0.65, "documents": 0.35, "requests": 0.3}.items() if r.random() < p}
+    chances = {"chunk_id": 0.6, "n_tokens": 0.7, "in_context": 0.5, "doc_version": 0.5, "chunk_start": 0.75}
+    w.columns |= {c for c, p in chances.items() if r.random() < p}
+    if r.random() < 0.35:
+        w.requests = ids(r, r.randint(2, 5), "r")
+    if r.random() < 0.3:
+        w.tables.add("chunks")
+        w.lent = {c for c in ("doc_id", "n_tokens", "doc_version", "chunk_start") if r.random() < 0.5}
+        w.columns |= w.lent | {"chunk_id"}
+    w.columns |= SPANS if "chunk_start" in w.columns else set()
+    w.lent |= SPANS if "chunk_start" in w.lent else set()
+    if "documents" in w.tables and r.random() < 0.5:
+        order = r.sample(w.docs.pool, len(w.docs.pool))
+        w.aliases = {a: r.choice(order[:n]) for n, a in enumerate(order) if n and r.random() < 0.25}
+        if r.random() < 0.03:
+            w.aliases[order[0]] = r.choice(order)  # perhaps a circle
+    if r.random() < 0.6:
+        w.label_columns.add("doc_version")
+    w.strange_versions = r.random() < 0.05
+    if "evidence" in w.tables:
+        _enrich_evidence(w)
 
 
-def _fault(r: Random, columns: dict[str, Any], options: dict[str, Any], docs: list[Any]) -> dict[str, Any]:
-    """Cells that spoil a row, or set it against its neighbour."""
-    faults: list[dict[str, Any]] = [{"query_id": None}, {"doc_id": None}, {"rank": None}, {"doc_id": r.choice(docs)}]
-    signed = columns.get("rank") not in (pl.UInt8, pl.UInt64)
-    faults += [{"rank": -1}] if signed else []
-    faults += [{"rank": 0}, {"chunk_id": "other"}]
-    if columns.get("rank") in (pl.Int64, pl.UInt64, pl.Int128):
-        faults += [{"rank": 2**53}, {"rank": 2**63 - 1}]
-    if columns.get("rank") in (pl.UInt64, pl.Int128):
-        faults += [{"rank": 2**63}]
-    if columns.get("rank") == pl.Int128:
-        faults += [{"rank": -(2**90)}]
-    if columns.get("rank") == pl.Float64:
-        faults += [{"rank": 1.5}, {"rank": float("nan")}, {"rank": float("inf")}, {"rank": -float("inf")}]
-    if "run_id" in columns:
-        faults += [{"run_id": None}]
-    if options["order"] != "rank":
-        faults += [{"score": None}, {"score": float("nan")}]
-    return r.choice(faults)
-
-
-def _table(r: Random, columns: dict[str, Any], units: list[list[dict[str, Any]]], order: str) -> Rows:
-    if order == "units":
-        r.shuffle(units)
-    rows = [row for unit in units for row in unit]
-    if order == "rows":
-        r.shuffle(rows)
-    return _rows(r, columns, rows)
-
-
-def _rows(r: Random, columns: dict[str, Any], rows: list[dict[str, Any]]) -> Rows:
-    tuples = [tuple(row[c] for c in columns) for row in rows]
-    return Rows(columns, tuples, tuple(r.randint(0, len(rows)) for _ in range(r.choice([0, 1, 1, 2, 5]))))
-
-
-def _qrels(r: Random, queries: Ids, docs: Ids, bad: bool) -> Rows:
-    columns: dict[str, Any] = {"query_id": queries.type_of(r), "doc_id": docs.type_of(r)}
-    grades = r.choice([[1], [0, 1], [1, 2, 3], [-2, -1, 0, 1, 1, 2, 3, 4], [0, 1, 2**40, 2**62, 10**6 + 1]])
-    if r.random() < 0.8:
-        columns["relevance"] = r.choice([pl.Int64, pl.Int64, pl.Int128] + [pl.Int8] * (max(grades) < 100))
-    unlabelled = r.choice([0, 0.1, 0.4])
-    rows = []
-    for query in queries.pool:
-        if r.random() < unlabelled:
-            continue
-        for doc in r.sample(docs.pool, r.randint(1, min(len(docs.pool), r.choice([2, 5, 14])))):
-            row = {"query_id": query, "doc_id": doc, "relevance": r.choice(grades)}
-            rows.append(row)
-            if r.random() < 0.05:
-                rows.append(row)
-            if bad and r.random() < 0.03:
-                spoilt = [{"relevance": None}, {"doc_id": None}, {"query_id": None}, {"relevance": 5}]
-                rows.append(row | r.choice(spoilt))
+def _enrich_evidence(w: World) -> None:
+    r = w.r
+    w.evidence_ids = r.choice([["e0", "e1", "e2"], [10, 9, 2], ["é", "e", "E"]])
+    kinds = [kind for kind, there in {"span": w.columns >= SPANS, "chunk": "chunk_id" in w.columns}.items() if there]
+    if not kinds:
+        w.columns |= SPANS
+        kinds = ["span"]
+    if len(kinds) == 2:
+        kinds = r.choice([["span"], ["chunk"], kinds, kinds])
+    w.evidence_columns = ({"start", "end"} if "span" in kinds else set()) | (
+        {"chunk_id"} if "chunk" in kinds else set()
+    )
     if r.random() < 0.5:
-        r.shuffle(rows)
-    return _rows(r, columns, rows)
+        w.evidence_columns.add("doc_version")
+    w.strange_chunks = r.random() < 0.06
+    if r.random() < 0.15:
+        w.tables.discard("qrels")
 
 
-def _queries(r: Random, queries: Ids, bad: bool) -> Rows:
-    columns: dict[str, Any] = {"query_id": queries.type_of(r)}
-    if r.random() < 0.7:
-        columns["label_status"] = pl.String
-    stated = [None, None, "answerable", "unanswerable", "unlabelled"]
-    rows = [{"query_id": query, "label_status": r.choice(stated)} for query in queries.pool if r.random() < 0.85]
-    if bad and rows and r.random() < 0.5:
-        row = r.choice(rows)
-        rows += r.sample([row, row | {"label_status": "maybe"}, row | {"query_id": None}], r.randint(1, 2))
-    r.shuffle(rows)
-    return _rows(r, columns, rows)
+def _chunks_restart(w: World) -> bool:
+    """Whether each document counts its chunks from the first: not where a chunk id alone must tell them apart."""
+    clash = "chunks" in w.tables and ("doc_id" in w.lent or w.aliases)
+    return w.r.random() < (0.02 if clash else 0.5)
+
+
+def _measures(w: World) -> tuple[str, ...]:
+    """Measures whose columns are there; seldom one that lacks some."""
+    r = w.r
+    tokens, context = "n_tokens" in w.columns, "in_context" in w.columns
+    if r.random() < 0.01 and not w.bad:
+        tokens = context = True
+    pool = CUTS + [c for c in CONTEXTS * 2 if (context if c == "context" else tokens)]
+    names = [name for name in MEASURES if _may(w, name, tokens)]
+    many = r.random() < 0.4
+    cuts = list(dict.fromkeys(r.choice(pool) for _ in range(r.randint(1, 2 if many else 4))))
+    if not many:
+        family = r.choice(["", "doc_", "chunk_", "evidence_", "evidence_"])
+        some = [name for name in names if name.startswith(family)] or names
+        names = r.sample(some, r.randint(1, min(3, len(some))))
+    measures = [
+        f"{name}{_params(r, name)}@{cut}"
+        for name in names
+        for cut in cuts
+        if not (name in ("chunk_precision", "chunk_rr") and cut.endswith("docs"))
+    ]
+    measures = list(dict.fromkeys(measures)) or ["doc_recall@3"]
+    words = {"n_tokens": "tokens", "in_context": "@context", "chunk_end": "evidence_"}
+    w.used = {column for column, word in words.items() if any(word in m for m in measures)}
+    return tuple(measures)
+
+
+def _may(w: World, name: str, tokens: bool) -> bool:
+    if name == "context_tokens":
+        return tokens
+    if name.startswith("chunk_"):
+        return "evidence" in w.tables and "chunk_id" in w.columns
+    return not name.startswith("evidence_") or "evidence" in w.tables
+
+
+def _params(r: Random, name: str) -> str:
+    """Parameters in canonical form: in their order, and without defaults."""
+    params = []
+    if name in ("evidence_recall", "evidence_hit", "evidence_all") and r.random() < 0.5:
+        params.append(f"coverage={r.choice(COVERAGES)}")
+    if name in ("evidence_coverage", "evidence_recall", "evidence_hit", "evidence_all") and r.random() < 0.4:
+        params.append(f"gap={r.choice([1, 1, 2, 3, 40])}")
+    return f"({','.join(params)})" if params else ""
 
 
 def small_cases() -> st.SearchStrategy[Case]:

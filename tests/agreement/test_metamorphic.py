@@ -24,10 +24,12 @@ from docrecall.measures.registry import REGISTRY
 from docrecall.options import Options
 from docrecall.plan import prove_sorted
 from docrecall.score import read_inputs
-from tests.agreement.case import Rows, write_pieces
+from tests.agreement.case import write_pieces
 from tests.agreement.strategies import build
 
-ALL = [f"{name}@{cut}" for name in REGISTRY for cut in ("3", "10", "3docs", "all")]
+NOT_OF_DOCS = ("chunk_precision", "chunk_rr")  # they have no value under `@kdocs`
+CUTS = ("3", "10", "3docs", "all", "25tokens", "context")
+ALL = [f"{name}@{cut}" for name in REGISTRY for cut in CUTS if not (name in NOT_OF_DOCS and cut.endswith("docs"))]
 POLICIES = [
     {},
     {"ranks": "recount"},
@@ -48,12 +50,38 @@ def make_log(seed: int, n_units: int = 40) -> tuple[pl.DataFrame, pl.DataFrame]:
             rank = 0
             for _ in range(r.choice([0, 1, 5, 20])):
                 rank += r.choice([1, 1, 1, 2])
-                hits.append((run, f"q{q:03}", rank, f"d{r.randint(0, 12):02}", f"c{rank}", float(r.randint(-3, 3))))
+                place = r.randint(0, 9)  # a chunk has a place in its document, which it keeps
+                chunk = (f"c{place}", 4 * place, 4 * place + 5, place)
+                doc = f"d{r.randint(0, 12):02}"
+                hits.append((run, f"q{q:03}", rank, doc, *chunk, r.random() < 0.6, float(r.randint(-3, 3))))
     for q in range(n_units + 4):
         labels += [(f"q{q:03}", f"d{d:02}", r.randint(-1, 3)) for d in r.sample(range(15), 4) if q % 7]
-    schema = {"run_id": str, "query_id": str, "rank": int, "doc_id": str, "chunk_id": str, "score": float}
+    schema = {"run_id": str, "query_id": str, "rank": int, "doc_id": str, "chunk_id": str, "chunk_start": int}
+    schema |= {"chunk_end": int, "n_tokens": int, "in_context": bool, "score": float}
     qrels = pl.DataFrame(labels, schema={"query_id": str, "doc_id": str, "relevance": int}, orient="row")
     return pl.DataFrame(hits, schema=schema, orient="row"), qrels
+
+
+def make_evidence(n_units: int = 44) -> pl.DataFrame:
+    """Passages for the queries of `make_log`: spans, chunks and alternatives, in documents that are labelled or not."""
+    r = Random(0)
+    rows = []
+    for q in range(n_units):
+        for number in range(r.randint(0, 4)):
+            start = r.randint(0, 39)
+            span = (start, start + r.randint(1, 9)) if r.random() < 0.8 else (None, None)
+            chunk = None if span[0] is not None and r.random() < 0.5 else f"c{r.randint(0, 9)}"
+            rows.append((f"q{q:03}", f"e{number // 2}", f"d{r.randint(0, 12):02}", *span, chunk))
+    schema = {"query_id": str, "evidence_id": str, "doc_id": str, "start": int, "end": int, "chunk_id": str}
+    return pl.DataFrame(rows, schema=schema, orient="row").unique(maintain_order=True)
+
+
+EVIDENCE = make_evidence()
+
+
+def score(hits: Any, qrels: pl.DataFrame, measures: list[str], **more: Any) -> dr.Scores:
+    """Score with the evidence that all logs here share."""
+    return dr.score(hits, qrels, measures, **{"evidence": EVIDENCE} | more)
 
 
 def same(a: dr.Scores, b: dr.Scores, findings: bool = True) -> None:
@@ -74,7 +102,7 @@ def test_row_order_does_not_matter(policy: dict[str, Any]):
 
     shuffled = hits.sample(fraction=1, shuffle=True, seed=3), qrels.sample(fraction=1, shuffle=True, seed=4)
 
-    same(dr.score(hits, qrels, ALL, **policy), dr.score(*shuffled, ALL, **policy))
+    same(score(hits, qrels, ALL, **policy), score(*shuffled, ALL, **policy))
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
@@ -82,11 +110,11 @@ def test_row_order_does_not_matter(policy: dict[str, Any]):
 def test_batch_size_does_not_matter(policy: dict[str, Any], batch_rows: int):
     """Any batch size gives the same results, for sorted rows and for others."""
     hits, qrels = make_log(2, n_units=8)
-    whole = dr.score(hits, qrels, ALL, **policy)
+    whole = score(hits, qrels, ALL, **policy)
 
-    same(whole, dr.score(hits, qrels, ALL, batch_rows=batch_rows, **policy))
+    same(whole, score(hits, qrels, ALL, batch_rows=batch_rows, **policy))
     scattered = hits.sample(fraction=1, shuffle=True, seed=5)
-    same(whole, dr.score(scattered, qrels, ALL, batch_rows=batch_rows, **policy))
+    same(whole, score(scattered, qrels, ALL, batch_rows=batch_rows, **policy))
 
 
 @pytest.mark.parametrize("cuts", [(1,), (200, 201, 202), (0, 137, 10_000), tuple(range(0, 700, 50))], ids=str)
@@ -98,7 +126,7 @@ def test_file_split_does_not_matter(policy: dict[str, Any], cuts: tuple[int, ...
     pieces = [hits.slice(a, b - a) for a, b in pairwise(edges)]
     folder = write_pieces([*pieces, hits.clear()], tmp_path / "hits")
 
-    frame, files = (dr.score(h, qrels, ALL, batch_rows=150, **policy) for h in (hits, folder))
+    frame, files = (score(h, qrels, ALL, batch_rows=150, **policy) for h in (hits, folder))
 
     same(frame, files)
 
@@ -108,7 +136,7 @@ def test_one_run_per_table_is_as_a_run_column():
     hits, qrels = make_log(4)
     runs = {run: rows.drop("run_id") for (run,), rows in hits.partition_by("run_id", as_dict=True).items()}
 
-    same(dr.score(hits, qrels, ALL), dr.score(runs, qrels, ALL))
+    same(score(hits, qrels, ALL), score(runs, qrels, ALL))
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
@@ -117,8 +145,9 @@ def test_names_of_ids_do_not_matter(policy: dict[str, Any]):
     hits, qrels = make_log(5)
     numbers = [pl.col("query_id").str.slice(1).cast(int) - 20, pl.col("doc_id").str.slice(1).cast(int) + 1000]
 
-    texts = dr.score(hits, qrels, ALL, **policy).per_query
-    renamed = dr.score(hits.with_columns(numbers), qrels.with_columns(numbers), ALL, **policy).per_query
+    texts = score(hits, qrels, ALL, **policy).per_query
+    other = [table.with_columns(numbers) for table in (hits, qrels, EVIDENCE)]
+    renamed = score(*other[:2], ALL, evidence=other[2], **policy).per_query
 
     assert_frame_equal(renamed.drop("query_id"), texts.drop("query_id"), check_exact=True)
     assert renamed["query_id"].to_list() == [int(q[1:]) - 20 for q in texts["query_id"]]
@@ -135,11 +164,15 @@ def test_unjudged_documents_below_the_cut_do_not_matter():
         pl.max_horizontal("rank", 41),
         doc_id=pl.lit("unjudged"),
         chunk_id=pl.lit("c"),
+        chunk_start=pl.lit(0, pl.Int64),
+        chunk_end=pl.lit(90, pl.Int64),
+        n_tokens=pl.lit(9, pl.Int64),
+        in_context=pl.lit(value=False),
         score=pl.lit(-9.0),
     )
 
-    before = dr.score(hits, qrels, measures).per_query.drop("n_hits")
-    after = dr.score(pl.concat([hits, filler]), qrels, measures).per_query.drop("n_hits")
+    before = score(hits, qrels, measures).per_query.drop("n_hits")
+    after = score(pl.concat([hits, filler]), qrels, measures).per_query.drop("n_hits")
 
     assert_frame_equal(before, after, check_exact=True)
 
@@ -163,7 +196,7 @@ def test_sorted_rows_are_not_brought_together_and_others_are(tmp_path: Path, mon
         ("scans", folder, 250),
         ("files", folder, 40),
     ]:
-        way[name] = dr.score(log, qrels, ALL, batch_rows=batch_rows)
+        way[name] = score(log, qrels, ALL, batch_rows=batch_rows)
         way[name + ": ways"] = set(taken)
         taken.clear()
 
@@ -182,7 +215,7 @@ def test_written_bytes_do_not_depend_on_batches_and_files(policy: dict[str, Any]
 
     digests = {}
     for name, (log, batch_rows) in ways.items():
-        dr.score(log, qrels, ALL, out=tmp_path / name, batch_rows=batch_rows, **policy)
+        score(log, qrels, ALL, out=tmp_path / name, batch_rows=batch_rows, **policy)
         digests[name] = [hashlib.sha256((tmp_path / name / file).read_bytes()).hexdigest() for file in SAME_FILES]
 
     assert all(digest == digests["frame"] for digest in digests.values())
@@ -193,15 +226,17 @@ def test_thread_counts_do_not_matter(tmp_path: Path):
     hits, qrels = make_log(10)
     hits.sample(fraction=1, shuffle=True, seed=2).write_parquet(tmp_path / "hits.parquet")
     qrels.write_parquet(tmp_path / "qrels.parquet")
+    EVIDENCE.write_parquet(tmp_path / "evidence.parquet")
     code = (
-        "import sys, json, docrecall as dr; hits, qrels, out, measures = sys.argv[1:]; "
-        "dr.score(hits, qrels, json.loads(measures), out=out, batch_rows=100)"
+        "import sys, json, docrecall as dr; hits, qrels, evidence, out, measures = sys.argv[1:]; "
+        "dr.score(hits, qrels, json.loads(measures), evidence=evidence, out=out, batch_rows=100)"
     )
 
     digests = set()
     for threads in ("1", "2", "4"):
         out = tmp_path / threads
-        inputs = [str(tmp_path / "hits.parquet"), str(tmp_path / "qrels.parquet"), str(out), json.dumps(ALL)]
+        tables = [str(tmp_path / f"{name}.parquet") for name in ("hits", "qrels", "evidence")]
+        inputs = [*tables, str(out), json.dumps(ALL)]
         environment = {**os.environ, "POLARS_MAX_THREADS": threads}
         subprocess.run([sys.executable, "-c", code, *inputs], check=True, env=environment)
         digests.add(tuple(hashlib.sha256((out / file).read_bytes()).hexdigest() for file in SAME_FILES))
@@ -215,7 +250,7 @@ def test_recall_never_falls_as_k_grows(unit: str):
     hits, qrels = make_log(11)
     measures = [f"doc_recall@{k}{unit}" for k in range(1, 30)] + ["doc_recall@all"]
 
-    values = dr.score(hits, qrels, measures).per_query.filter(status="scored").select(measures).to_numpy()
+    values = score(hits, qrels, measures).per_query.filter(status="scored").select(measures).to_numpy()
 
     assert len(values) > 20
     assert (np.diff(values, axis=1) >= 0).all()
@@ -226,12 +261,12 @@ def test_values_are_in_the_range_of_their_definition():
     seen: dict[str, list[float]] = {name: [] for name in REGISTRY}
     for seed in range(12):
         hits, qrels = make_log(seed + 20)
-        frame = dr.score(hits, qrels, ALL).per_query
+        frame = score(hits, qrels, ALL).per_query
         for measure in ALL:
             seen[measure.split("@")[0]] += frame[measure].drop_nulls().to_list()
 
     unbounded = {name for name, definition in REGISTRY.items() if definition.high is None}
-    assert unbounded == {"naive_recall", "distinct_docs", "context_chunks"}
+    assert unbounded == {"naive_recall", "distinct_docs", "context_chunks", "context_tokens"}
     for name, definition in REGISTRY.items():
         assert min(seen[name]) >= 0, name
         if definition.high is None:
@@ -246,19 +281,25 @@ def test_registry_and_reference_have_the_same_measures():
     assert all(name == definition.name for name, definition in REGISTRY.items())
 
 
-@pytest.mark.parametrize("cut", ["1", "10", "1docs", "10docs", "all"])
+@pytest.mark.parametrize("cut", ["1", "10", "1docs", "10docs", "all", "7tokens", "context"])
 @pytest.mark.parametrize("name", REGISTRY)
 def test_value_without_hits_is_that_of_the_definition(name: str, cut: str):
     """A scored unit without hits has the value `no_hits`, in the columnar code and in the reference."""
-    hits = Rows({"query_id": str, "rank": int, "doc_id": str}, [("other", 1, "a")]).frame()
+    if name in NOT_OF_DOCS and cut.endswith("docs"):
+        pytest.skip("refused as a measure")
+    hits = make_log(0)[0].head(1).drop("run_id").with_columns(query_id=pl.lit("other"), doc_id=pl.lit("a"))
     qrels = pl.DataFrame({"query_id": ["q", "other"], "doc_id": ["a", "a"]})
+    passage = {"query_id": ["q"], "evidence_id": ["e"], "doc_id": ["a"], "start": [0], "end": [9], "chunk_id": ["c"]}
+    judged = reference.Judged({"a": reference.Label(1)}, [reference.Passage("e", "a", (0, 9), "c")])
     taken = {"1": reference.cut_chunks([], 1), "10": reference.cut_chunks([], 10), "all": reference.cut_all([])}
     taken |= {"1docs": reference.cut_docs([], 1), "10docs": reference.cut_docs([], 10)}
+    taken |= {"7tokens": reference.cut_tokens([], 7), "context": reference.cut_context([])}
 
-    value = dr.score(hits, qrels, [f"{name}@{cut}"]).per_query.filter(query_id="q")[f"{name}@{cut}"].item()
+    scores = score(hits, qrels, [f"{name}@{cut}"], evidence=pl.DataFrame(passage))
+    value = scores.per_query.filter(query_id="q")[f"{name}@{cut}"].item()
 
     assert value == REGISTRY[name].no_hits
-    assert reference.value(name, taken[cut], {"a": 1}) == REGISTRY[name].no_hits
+    assert reference.value(name, taken[cut], judged) == REGISTRY[name].no_hits
 
 
 def test_generated_cases_do_not_depend_on_form(tmp_path: Path):
