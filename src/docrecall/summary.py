@@ -112,6 +112,8 @@ class Tally:
         """Add the means of queries over their units, given as to `add`, of all batches together."""
         scored = units.filter(pl.col("status") == "scored")
         keys = scored.select("run_id", "query_id", "weight").collect()
+        if keys.is_empty():
+            return
         order = keys.select(pl.struct("run_id", "query_id").arg_sort()).to_series()
         keys = keys[order]
         new = keys.select(pl.struct("run_id", "query_id") != pl.struct("run_id", "query_id").shift()).to_series()

@@ -45,7 +45,6 @@ class Work:
         _refuse_collapsed_ids(call)
         self.documents = Documents(call)
         self.evidence = Evidence(call, self.documents)
-        _refuse_unknown_places(call, self.evidence)
         self.labels = Labels(call, self.documents, self.evidence)
         self.listed = Listed(call, self.labels)
         self.requests = Requests(call)
@@ -135,6 +134,7 @@ class Work:
         self._refuse_strange_documents()
         self._refuse_other_versions()
         self._refuse_strange_chunks()
+        self._refuse_strange_requests()
         found = self.call.found
         for unit in self.hits.keys() - self.units:
             found.add("outside_universe", "hits", None, unit, len(self.hits[unit]))
@@ -196,10 +196,21 @@ class Work:
         for run in self.runs:
             units = [s for s in self.scored if s.unit[0] == run and s.gold_chunks]
             seen = {key for log in self.logs for key in log.seen_chunks}
-            gold = {chunk for s in units for chunk in s.gold_chunks}
+            every = (p for passages in self.evidence.passages.values() for p in passages)
+            gold = {(p.doc, p.chunk) for p in every if p.chunk is not None}
             if not any((run, *chunk) in seen or self.chunks.knows(run, *chunk) for chunk in gold):
                 strange |= {s.unit: 1 for s in units if s.hits}
         self._count_or_refuse("no_shared_chunks", "chunk_id", strange, self.call.uses("chunk_"))
+
+    def _refuse_strange_requests(self) -> None:
+        """Requests that have no hit though the log has hits: they name units in another way."""
+        outside = self.hits.keys() - self.units
+        if not self.requests.given or not outside or any(s.hits for s in self.scored):
+            return
+        if len(self.requests.listed) >= MANY:
+            raise RefusedError({"no_shared_requests": len(self.requests.listed)})
+        for key in self.requests.listed:
+            self.call.found.add("no_shared_requests", "requests", None, key[-1])
 
     def _rows(self) -> dict[str, tuple[int, int, int, int, int]]:
         """The account of rows, one line per table that is given."""
@@ -250,15 +261,13 @@ def _refuse_missing_columns(call: Call) -> None:
     if call.case.requests is not None and call.given("requests", "request_id") != call.by_request:
         raise RefusedError({})
     needed: set[str] = {"doc_id"} | (call.used & {"n_tokens", "in_context"})
-    if call.uses("chunk_") or (call.uses("evidence_") and not call.given("evidence", "start")):
+    if call.uses("chunk_") and not call.given("evidence", "chunk_id"):
+        raise RefusedError({})
+    if call.uses("chunk_") or (call.uses("evidence_") and not call.by_spans):
         needed.add("chunk_id")
+    if call.uses("evidence_") and call.by_spans:
+        needed |= {"chunk_start", "chunk_end"}
     _require(call, needed)
-
-
-def _refuse_unknown_places(call: Call, evidence: Evidence) -> None:
-    """Refuse hits without spans where evidence has some, and hits without chunks where it has none."""
-    if call.uses("evidence_"):
-        _require(call, {"chunk_start", "chunk_end"} if evidence.has_span else {"chunk_id"})
 
 
 def _require(call: Call, columns: set[str]) -> None:

@@ -131,13 +131,18 @@ class Call:
             used.add("n_tokens")
         if any(m.cut == "context" for m in self.measures):
             used.add("in_context")
-        if self.uses("evidence_"):
+        if self.uses("evidence_") and self.by_spans:
             used |= {"chunk_start", "chunk_end"}
         if self.uses("chunk_") or (self.uses("evidence_") and self.given("evidence", "chunk_id")):
             used.add("chunk_id")
         if self.match_versions and (self.given("qrels", "doc_version") or self.given("evidence", "doc_version")):
             used.add("doc_version")
         return used
+
+    @property
+    def by_spans(self) -> bool:
+        """Whether evidence has spans; else its passages are whole chunks."""
+        return self.given("evidence", "start") or self.given("evidence", "end")
 
     @cached_property
     def supplied(self) -> set[str]:
@@ -157,8 +162,10 @@ class Call:
         return unicodedata.normalize("NFC", value) if self.normal and isinstance(value, str) else value
 
     def read(self, table: Rows | None) -> list[dict[str, Any]]:
-        """The rows of a table with ids as they are compared."""
+        """The rows of a table with ids as they are compared; labels without versions that are to be ignored."""
         rows = table.dicts() if table else []
+        if not self.match_versions and table in (self.case.qrels, self.case.evidence):
+            rows = [{c: v for c, v in row.items() if c != "doc_version"} for row in rows]
         return [{c: self.nfc(v) if c in ID_COLUMNS else v for c, v in row.items()} for row in rows]
 
 

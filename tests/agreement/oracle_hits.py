@@ -73,12 +73,16 @@ class Requests(Checked):
 
     def runs(self) -> set[str]:
         """The runs that are named, by rows with a full key."""
-        return {key[0] for key in {*self._good, *self.repeated}} if self.has_run else set()
+        return {key[0] for key in self.listed} if self.has_run else set()
+
+    @property
+    def listed(self) -> set[tuple[Any, ...]]:
+        """The keys that are listed, those that stand twice too."""
+        return {*self._good, *self.repeated}
 
     def units(self, runs: set[str]) -> set[Unit]:
         """The units that are listed."""
-        keys = {*self._good, *self.repeated}
-        return keys if self.has_run else {(run, *key) for run in runs for key in keys}
+        return self.listed if self.has_run else {(run, *key) for run in runs for key in self.listed}
 
     def is_rejected(self, unit: Unit) -> bool:
         """Whether the unit is listed twice."""

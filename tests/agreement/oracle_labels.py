@@ -99,11 +99,6 @@ class Evidence(Checked):
             return "span_negative", "start"
         return ("span_order", "end") if end <= start else None
 
-    @property
-    def has_span(self) -> bool:
-        """Whether any passage has a span."""
-        return any(p.span for passages in self.passages.values() for p in passages)
-
 
 class Labels(Checked):
     """Labels by query, of qrels and, for queries that qrels do not name, of evidence."""

@@ -57,11 +57,10 @@ def check_hits(rows: pl.DataFrame, log: Table, options: Options) -> Checked:
 
 def row_rules(log: Table, options: Options, *, values: bool = True) -> list[Rule]:
     """The rules that one row can break by itself. values: whether those of `value_rules` are among them."""
-    ids = [Rule("null_id", c, pl.col(c).is_null()) for c in unit_key(log)]
-    if log.looked_up:  # a hit of an unknown chunk has no document, but that is not what is wrong with it
-        ids += [Rule("null_id", "chunk_id", pl.col("chunk_id").is_null()), *unknown_chunks(log)]
-    if "doc_id" in log.columns:
-        ids.append(Rule("null_id", "doc_id", pl.col("doc_id").is_null()))
+    own = [c for c in (*unit_key(log), "doc_id", "chunk_id") if c in log.columns and c not in log.looked_up]
+    ids = [Rule("null_id", c, pl.col(c).is_null()) for c in own if c != "chunk_id" or log.looked_up]
+    if log.looked_up:
+        ids += unknown_chunks(log)
     order = _score_rules() if options.by_score else _rank_rules(options)
     return [*fault_rules(log), *ids, *order, *(value_rules(log) if values else [])]
 

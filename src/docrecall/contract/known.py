@@ -85,9 +85,9 @@ def _labels(inputs: Inputs, checks: Mapping[str, Checked], index: Index, options
     """Bring labels, passages and lists into the form that the kernel takes."""
     evidence = with_staleness(checks["evidence"].rows, index, options) if "evidence" in checks else None
     qrels = with_staleness(_qrels(inputs, checks), index, options)
+    qrels = qrels.with_columns(pl.col("stale") & (pl.col("relevance") >= options.min_relevance))
     if options.stale == "exclude":
-        relevant = qrels.filter("stale", pl.col("relevance") >= options.min_relevance)["query_id"]
-        stale = [relevant]
+        stale = [qrels.filter("stale")["query_id"]]
         if evidence is not None:
             gone = evidence.group_by("query_id", "evidence_id").agg(pl.col("stale").all()).filter("stale")
             stale.append(gone["query_id"])

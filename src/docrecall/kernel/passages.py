@@ -59,7 +59,7 @@ class Passages:
     @cached_property
     def gold(self) -> tuple[Ints, Ints]:
         """(passage, hit) for every hit that is the gold chunk of a passage."""
-        if "chunk_id" not in self.f.m.hits.columns:
+        if "chunk_id" not in self.f.m.hits.columns or self.rows["chunk_id"].is_null().all():
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         return self._pairs(["target", "chunk_id"])
 
