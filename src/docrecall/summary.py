@@ -103,10 +103,8 @@ class Tally:
 
     def _add_values(self, run: str, rows: pl.DataFrame) -> None:
         for name in (*self._measures, CEILING):
-            there = rows[name].is_not_null()
-            values = rows[name].filter(there).to_numpy()
-            weights = rows["weight"].filter(there).to_numpy() if self._weighted else None
-            self._sums[run, name].add(values, weights)
+            weights = rows["weight"].filter(rows[name].is_not_null()).to_numpy() if self._weighted else None
+            self._sums[run, name].add(rows[name].drop_nulls().to_numpy(), weights)
 
     def add_queries(self, units: pl.LazyFrame) -> None:
         """Add the means of queries over their units, given as to `add`, of all batches together."""

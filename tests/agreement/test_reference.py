@@ -36,7 +36,7 @@ def test_small_logs(case: Case):
 
 
 @given(case=big_cases())
-@settings(max_examples=560, **QUIET)
+@settings(max_examples=600, **QUIET)
 def test_big_logs(case: Case):
     """Logs of up to thirty queries per run score as the definition says."""
     DONE["units"] += check(case)

@@ -14,6 +14,7 @@ from docrecall.kernel.counts import CutCounts, Placed
 from docrecall.kernel.family import Family, of_every_row
 from docrecall.kernel.labels import Labels
 from docrecall.kernel.match import Matched, match
+from docrecall.kernel.passages import Passages
 from docrecall.measures.definition import Floats
 from docrecall.measures.grammar import CutUnit, Measure
 from docrecall.measures.registry import REGISTRY
@@ -181,7 +182,10 @@ _NO_GOLD = pl.DataFrame(schema={"run_id": pl.String, "n_units": pl.Int64, "n_met
 
 def _gold_chunks(units: pl.DataFrame, counted: _Counted) -> pl.DataFrame:
     """By run, units of the universe with hits and gold chunks, and how many of them have one among all their hits."""
-    passages = Placed(Family(counted.matched, "all"), 1).passages
+    named = counted.matched.passages
+    if named is None or named["chunk_id"].is_null().all():
+        return _NO_GOLD
+    passages = Passages(Family(counted.matched, "all"))
     met = np.zeros(len(units), dtype=np.bool_)
     met[passages.unit[passages.gold[0]]] = True
     marked = units.select("run_id", "listed", "n_hits", pl.Series("named", passages.chunk_ids), pl.Series("met", met))
