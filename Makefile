@@ -55,6 +55,7 @@ fuzz: $(VENV)/.fuzz ## Random bytes against every reader of text, for a minute (
 
 bench: $(VENV)/.bench ## Measure speed and memory against a bare scan and other evaluators (BENCH="--full" adds 100 M rows)
 	$(BIN)/python benchmarks/run.py $(BENCH)
+	$(BIN)/python benchmarks/context.py --rows 10_000_000 --ids string
 	$(BIN)/python benchmarks/text.py
 	$(BIN)/python benchmarks/start_up.py
 

@@ -115,24 +115,29 @@ def score(
 ) -> int:
     """Score hits against labels. The Python twin is docrecall.score."""
     from docrecall.funnel import funnel as follow  # noqa: PLC0415
+    from docrecall.funnel import plan_steps  # noqa: PLC0415
+    from docrecall.measures.grammar import parse_all  # noqa: PLC0415
+    from docrecall.measures.registry import DEFAULT_MEASURES  # noqa: PLC0415
     from docrecall.report import files, terminal  # noqa: PLC0415
-    from docrecall.score import score as score_tables  # noqa: PLC0415
+    from docrecall.score import open_tables, score_inputs  # noqa: PLC0415
+    from docrecall.sources.mapping import parse_mapping  # noqa: PLC0415
 
-    asked: dict[str, Any] = {**tables.labels, "measures": measure, "batch_rows": batch_rows}
+    options = Options(**asdict(policies or Policies()))
+    follow_by: dict[str, Any] = asdict(funnel or FunnelOptions())
+    asked = list(parse_all(DEFAULT_MEASURES if measure is None else measure))
+    wants_funnel = follow_by.pop("funnel")
+    inputs = open_tables(named_paths(tables.hits), tables.labels, parse_mapping(tables.map, tables.read))
+    if wants_funnel:  # one pass, and results that can be followed again after `load`
+        evidence, tokens = "evidence" in inputs.tables, inputs.counts_tokens()
+        planned = plan_steps(**follow_by, evidence=evidence, tokens=tokens)
+        asked += [step.measure for step in planned if step.measure is not None]
+    wanted = parse_all(asked)
     with _progress() as progress:
-        scores = score_tables(
-            named_paths(tables.hits),
-            map=tables.map,
-            read=tables.read,
-            out=out,
-            progress=progress,
-            **{name: value for name, value in asked.items() if value is not None},
-            **asdict(policies or Policies()),
-        )
+        more: dict[str, Any] = {} if batch_rows is None else {"batch_rows": batch_rows}
+        scores = score_inputs(inputs, wanted, options, out=out, progress=progress, **more)
     if out is not None:
         print(f"docrecall: results are in {printable(out)}", file=sys.stderr)
-    asked_funnel = asdict(funnel or FunnelOptions())
-    steps = follow(scores, **asked_funnel) if asked_funnel.pop("funnel") else None
+    steps = follow(scores, **follow_by) if wants_funnel else None
     with _printing():
         if format == "table":
             terminal.print_scores(scores, terminal.console())
@@ -155,14 +160,14 @@ def check(
 ) -> int:
     """Check that the tables keep the contract, and print what is noticed. Nothing is scored."""
     from docrecall.report import files, terminal  # noqa: PLC0415
-    from docrecall.score import evaluate, read_inputs  # noqa: PLC0415
+    from docrecall.score import check as check_inputs  # noqa: PLC0415
+    from docrecall.score import open_tables  # noqa: PLC0415
     from docrecall.sources.mapping import parse_mapping  # noqa: PLC0415
 
     options = Options(**asdict(policies or Policies()))
+    inputs = open_tables(named_paths(tables.hits), tables.labels, parse_mapping(tables.map, tables.read))
     with _progress() as progress:
-        maps = parse_mapping(tables.map, tables.read)
-        inputs = read_inputs(named_paths(tables.hits), tables.labels, (), options, maps)
-        scores = evaluate(inputs, (), options, progress=progress)
+        scores = check_inputs(inputs, options, progress)
     with _printing():
         if format == "json":
             print(files.to_json(scores))

@@ -73,18 +73,24 @@ def funnel(
     Raises UsageError for words that have no meaning here, and after `load` when measures are missing; DataError when
     another budget is asked for and the log does not say how many tokens its chunks have.
     """
-    if need not in get_args(Need):
-        raise UsageError(f"need is {need!r}; it may be {' or '.join(get_args(Need))}.")
-    if budget == DEFAULT_BUDGET and not (scores.reads("hits", "n_tokens") or scores.reads("chunks", "n_tokens")):
-        budget = None
-    evidence = scores.reads("evidence")
-    steps = tuple(_steps(_cut(cut), None if budget is None else _cut(budget), coverage, need, evidence=evidence))
+    tokens = scores.reads("hits", "n_tokens") or scores.reads("chunks", "n_tokens")
+    steps = plan_steps(cut, budget, coverage, need, evidence=scores.reads("evidence"), tokens=tokens)
     told = scores.under([step.measure for step in steps if step.measure is not None])
     key = told.key
     units = told.scan().select(*key, "status", *dict.fromkeys(str(s.measure) for s in steps if s.measure))
     answered = told.decided.select(*key, "answered")
     followed = units.join(answered, on=key, how="left", validate="1:1").sort(key).collect()
     return _follow(followed, key, steps, sorted(scores.accounting["run_id"]))
+
+
+def plan_steps(
+    cut: str, budget: str | None, coverage: float, need: Need, *, evidence: bool, tokens: bool
+) -> tuple[Step, ...]:
+    """The steps of a funnel. evidence: whether passages are known; tokens: whether anybody counted tokens."""
+    if need not in get_args(Need):
+        raise UsageError(f"need is {need!r}; it may be {' or '.join(get_args(Need))}.")
+    at_most = None if budget is None or (budget == DEFAULT_BUDGET and not tokens) else _cut(budget)
+    return tuple(_steps(_cut(cut), at_most, coverage, need, evidence=evidence))
 
 
 def _steps(cut: Cut, budget: Cut | None, coverage: float, need: Need, *, evidence: bool) -> Iterator[Step]:

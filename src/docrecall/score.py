@@ -78,8 +78,6 @@ def score(
     read, DataError for tables that break the contract, OutputError when `out` cannot be written.
     """
     options = Options.of(**policies)
-    if not isinstance(batch_rows, int) or batch_rows < 1:
-        raise UsageError(f"batch_rows is {batch_rows!r}; it must be a whole number of at least 1.")
     wanted = parse_all(measures)
     tables = {
         "qrels": qrels,
@@ -89,27 +87,34 @@ def score(
         "documents": documents,
         "chunks": chunks,
     }
-    inputs = read_inputs(hits, tables, wanted, options, parse_mapping(map, read))
+    inputs = open_tables(hits, tables, parse_mapping(map, read))
+    return score_inputs(inputs, wanted, options, out=out, batch_rows=batch_rows, progress=progress)
+
+
+def score_inputs(
+    inputs: Inputs,
+    measures: Sequence[Measure],
+    options: Options,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    batch_rows: int = BATCH_ROWS,
+    progress: Progress | None = None,
+) -> Scores:
+    """Score opened tables, and put the results into a folder where one is named."""
+    if not isinstance(batch_rows, int) or batch_rows < 1:
+        raise UsageError(f"batch_rows is {batch_rows!r}; it must be a whole number of at least 1.")
+    settled = settle(inputs, needs_of(inputs, measures, options), options)
     with ExitStack() as stack:
         folder = stack.enter_context(OutputFolder(out)) if out is not None else None
-        scores = evaluate(inputs, wanted, options, batch_rows=batch_rows, progress=progress, folder=folder)
+        scores = evaluate(settled, measures, options, batch_rows=batch_rows, progress=progress, folder=folder)
         if folder is not None:
             per_query, told = folder.commit(scores)
             return replace(scores, _per_query=per_query, _decided=told)
     return scores
 
 
-def read_inputs(
-    hits: Any,
-    tables: Mapping[str, Any],
-    measures: Sequence[Measure],
-    options: Options,
-    maps: Mappings | None = None,
-) -> Inputs:
-    """Open the tables and settle their columns and types; of Parquet and frames no row is read.
-
-    tables: name -> what was given, or None.
-    """
+def open_tables(hits: Any, tables: Mapping[str, Any], maps: Mappings | None = None) -> Inputs:
+    """Open the tables; of Parquet and frames no row is read. tables: name -> what was given, or None."""
     if tables.get("qrels") is None and tables.get("evidence") is None:
         raise UsageError("no labels were given: pass qrels (--qrels), evidence (--evidence), or both.")
     plain, maps = TableMap(), maps or {}
@@ -118,8 +123,13 @@ def read_inputs(
         for name, source in tables.items()
         if source is not None
     }
-    inputs = Inputs(read_logs(hits, HITS, maps.get("hits", plain)), opened)
-    return settle(inputs, needs_of(inputs, measures, options), options)
+    return Inputs(read_logs(hits, HITS, maps.get("hits", plain)), opened)
+
+
+def check(inputs: Inputs, options: Options, progress: Progress | None = None) -> Scores:
+    """Check that opened tables keep the contract; nothing is scored."""
+    settled = settle(inputs, needs_of(inputs, (), options), options)
+    return evaluate(settled, (), options, progress=progress)
 
 
 def evaluate(
@@ -131,7 +141,7 @@ def evaluate(
     progress: Progress | None = None,
     folder: OutputFolder | None = None,
 ) -> Scores:
-    """Score settled inputs. Without measures this is the check of the contract alone."""
+    """Score settled inputs; without measures this looks at the contract alone."""
     known = check_known(inputs, needs_of(inputs, measures, options), options)
     layouts = check_logs(known.logs, known.findings, options)
     names = [str(m) for m in measures]
@@ -214,5 +224,4 @@ def _matches(inputs: Inputs, known: Known, options: Options, batch_rows: int) ->
 def _again(inputs: Inputs, options: Options, batch_rows: int, measures: Sequence[Measure]) -> Scores:
     """Score the same tables under other measures."""
     inputs.check_unchanged()
-    settled = settle(inputs, needs_of(inputs, measures, options), options)
-    return evaluate(settled, measures, options, batch_rows=batch_rows)
+    return score_inputs(inputs, measures, options, batch_rows=batch_rows)

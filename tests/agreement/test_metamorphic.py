@@ -20,10 +20,12 @@ from polars.testing import assert_frame_equal
 
 import docrecall as dr
 from docrecall import reference, shards
+from docrecall.contract.needs import needs_of
+from docrecall.contract.schema import settle
 from docrecall.measures.registry import REGISTRY
 from docrecall.options import Options
 from docrecall.plan import prove_sorted
-from docrecall.score import read_inputs
+from docrecall.score import open_tables
 from tests.agreement.case import write_pieces
 from tests.agreement.strategies import build
 
@@ -187,8 +189,10 @@ def test_sorted_rows_are_not_brought_together_and_others_are(tmp_path: Path, mon
         original = getattr(shards, name)
         monkeypatch.setattr(shards, name, lambda *a, _name=name, _f=original: taken.append(_name) or _f(*a))
 
-    assert prove_sorted(read_inputs(hits, {"qrels": qrels}, (), Options()).logs[0], Options()) is not None
-    assert prove_sorted(read_inputs(scattered, {"qrels": qrels}, (), Options()).logs[0], Options()) is None
+    for log, is_sorted in ((hits, True), (scattered, False)):
+        opened = open_tables(log, {"qrels": qrels})
+        settled = settle(opened, needs_of(opened, (), Options()), Options())
+        assert (prove_sorted(settled.logs[0], Options()) is not None) == is_sorted
     way = {}
     for name, log, batch_rows in [
         ("sorted", hits, 100),

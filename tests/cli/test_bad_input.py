@@ -359,7 +359,7 @@ def test_a_fault_of_ours_is_one_message(
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError(SECRET)
 
-    monkeypatch.setattr(import_module("docrecall.score"), "score", broken)
+    monkeypatch.setattr(import_module("docrecall.score"), "score_inputs", broken)
     assert "RuntimeError" in refused(arguments(small_tables(tmp_path)), 70, capsys)
 
 
@@ -371,7 +371,7 @@ def test_an_error_of_the_system_is_no_printing_error(
     def broken(*_: object, **__: object) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(import_module("docrecall.score"), "score", broken)
+    monkeypatch.setattr(import_module("docrecall.score"), "score_inputs", broken)
     refused(arguments(small_tables(tmp_path)), 70, capsys)
 
 
@@ -381,7 +381,7 @@ def test_interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(import_module("docrecall.score"), "score", interrupted)
+    monkeypatch.setattr(import_module("docrecall.score"), "score_inputs", interrupted)
     refused(arguments(small_tables(tmp_path)), 130, capsys)
 
 

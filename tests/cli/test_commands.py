@@ -42,7 +42,10 @@ def test_json_has_means_accounts_rows_and_findings(tables: list[str], capsys: py
     assert document["schema_version"] == 1
     a, b = document["runs"]
     assert a["run_id"] == "a"
-    assert a["measures"]["doc_recall@1"] == {"mean": 0.5, "n": 2, "n_null": 0, "ci_low": None, "ci_high": None}
+    of_later, without_index = {"ci_low": None, "ci_high": None}, {"ceiling": None}
+    wanted = {"mean": 0.5, "n": 2, "n_null": 0, "n_eff": 2.0} | of_later | without_index
+    assert a["measures"]["doc_recall@1"] == wanted
+    assert a["decisions"]["answered_answerable"] == 2
     assert b["accounting"] == {
         "n_total": 3,
         "n_scored": 2,

@@ -13,7 +13,7 @@ import pytest
 
 import docrecall as dr
 from docrecall.measures.grammar import parse_all
-from docrecall.score import evaluate, read_inputs
+from docrecall.score import open_tables, score_inputs
 from tests.small import MEASURE, hits, log, qrels, write
 
 
@@ -74,10 +74,10 @@ def test_change_between_listing_and_reading(change: Callable[[Path], None], tmp_
     """A file that changes after its footer was read is not read as what it was."""
     paths = files(tmp_path)
     options = dr.Options()
-    inputs = read_inputs(str(tmp_path), {"qrels": LABELS}, parse_all(MEASURE), options)
+    inputs = open_tables(str(tmp_path), {"qrels": LABELS})
     change(paths[1])
     with pytest.raises(dr.InputError, match=r"1\.parquet (changed while it was read|does not exist)"):
-        evaluate(inputs, parse_all(MEASURE), options)
+        score_inputs(inputs, parse_all(MEASURE), options)
 
 
 @CHANGES

@@ -23,6 +23,11 @@ class Inputs(NamedTuple):
         """Whether a table other than hits was given, with this column."""
         return table in self.tables and column in self.tables[table].parts[0].schema
 
+    def counts_tokens(self) -> bool:
+        """Whether hits, or the table of chunks, say how many tokens each chunk has."""
+        logged = all("n_tokens" in log.parts[0].schema for log in self.logs)
+        return logged or self.has("chunks", "n_tokens")
+
     @property
     def n_hits(self) -> int:
         """Rows of all logs."""
