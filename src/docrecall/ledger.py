@@ -178,6 +178,10 @@ class Ledger:
 
     def _labels_outside(self, rows: pl.DataFrame) -> int:
         """Labels of queries that no unit of the universe asks."""
+        labels = self._known.labels
+        by_request = any("request_id" in log.columns for log in self._inputs.logs)
+        if labels.queries is None and labels.requests is None and self._options.universe == "all" and not by_request:
+            return 0  # every run is asked every labelled query
         asked = pl.concat([rows["query_id"].clear(), *self._asked_queries]).unique()
         return rows.height - rows.join(asked.to_frame("query_id"), on="query_id", how="semi").height
 

@@ -41,7 +41,7 @@ class Family:
 
     def __init__(self, matched: Matched, unit: CutUnit) -> None:
         in_context = unit == "context"
-        self.m = matched.only(_true(matched.of_every_row("in_context"))) if in_context else matched
+        self.m = matched.only(matched.passed_on) if in_context else matched
         self.kind: CutUnit = "all" if in_context else unit
         self.n_units = len(matched.units)
         self.n_hits: Ints = np.diff(self.m.starts)
@@ -96,10 +96,6 @@ class Family:
     def _tokens_to(self, row: Ints, unit: Ints) -> Ints:
         before = self.m.tokens_before
         return before[row + 1] - before[self.m.starts[unit]]
-
-
-def _true(flags: pl.Series) -> Mask:
-    return flags.fill_null(False).to_numpy()
 
 
 def within(reach: Ints | None, n: int, k: int | None) -> Mask:

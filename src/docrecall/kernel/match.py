@@ -150,28 +150,31 @@ class Matched:
     @cached_property
     def tokens_before(self) -> Ints:
         """For each row, and for the end: the tokens of the rows before it."""
-        return _sums(self.of_every_row("n_tokens"))
+        tokens = self.of_every_row("n_tokens").to_numpy()
+        sums = np.zeros(len(tokens) + 1, dtype=np.int64)
+        np.cumsum(tokens, out=sums[1:])
+        return sums
 
     @cached_property
-    def context_before(self) -> Ints:
-        """The same for rows that were passed on."""
-        return _sums(self.of_every_row("in_context"))
+    def passed_on(self) -> Ints:
+        """The rows that were passed to the model, rising."""
+        return np.flatnonzero(self.of_every_row("in_context").fill_null(False).to_numpy())
 
-    def only(self, kept: Mask) -> Matched:
-        """The same batch as if the other rows had not been logged. kept: one entry per row."""
-        before = np.concatenate([[0], np.cumsum(kept, dtype=np.int64)])
-        stays = kept[self.hit_row]
-        moved = pl.Series("row", before[self.hit_row[stays]])
+    def only(self, kept: Ints) -> Matched:
+        """The same batch as if the other rows had not been logged. kept: rows, rising."""
+        place = np.searchsorted(kept, self.hit_row)
+        stays = (
+            kept[np.minimum(place, len(kept) - 1)] == self.hit_row if len(kept) else np.zeros(len(place), dtype=bool)
+        )
+        others = None
+        if self.rows is not None:
+            others = self.rows.drop("in_context", strict=False)[kept]
         return replace(
             self,
-            starts=before[self.starts],
-            hits=self.hits.filter(pl.Series(stays)).with_columns(moved),
-            rows=None if self.rows is None else self.rows.filter(pl.Series(kept)),
+            starts=np.searchsorted(kept, self.starts),
+            hits=self.hits.filter(pl.Series(stays)).with_columns(pl.Series("row", place[stays])),
+            rows=others,
         )
-
-
-def _sums(values: pl.Series) -> Ints:
-    return np.concatenate([[0], np.cumsum(values.fill_null(0).cast(pl.Int64).to_numpy())])
 
 
 def fits(hits: pl.DataFrame, which: Ints, versions: pl.Series, version: Ints) -> Mask:

@@ -161,7 +161,7 @@ def _decided(units: pl.DataFrame, matched: Matched, labels: Labels, options: Opt
     n_units = len(units)
     given = np.diff(matched.starts) > 0
     if matched.rows is not None and "in_context" in matched.rows.columns:
-        given = np.diff(matched.context_before[matched.starts]) > 0
+        given = np.diff(np.searchsorted(matched.passed_on, matched.starts)) > 0
     answered = units.select(pl.coalesce("answered", "retrieved", pl.Series(given))).to_series()
     target = matched.hit_target[matched.met]
     gold = np.zeros(n_units, dtype=np.bool_)

@@ -83,14 +83,14 @@ PASSAGES = (
     ),
     _of_text(
         "evidence_recall",
-        "share of the passages that are covered at least to `coverage`",
+        "share of the passages that are covered at least to the coverage asked for",
         lambda c, coverage, gap: ratio(c.passages.ids_covered(coverage, gap), c.passages.ids),
         uses=("ids", "ids_covered"),
         params={"coverage": _COVERAGE, "gap": _GAP},
     ),
     _of_text(
         "evidence_hit",
-        "1 if any passage is covered at least to `coverage`",
+        "1 if any passage is covered at least to the coverage asked for",
         lambda c, coverage, gap: _where(
             c.passages.ids > 0, (c.passages.ids_covered(coverage, gap) > 0).astype(np.float64)
         ),
@@ -99,7 +99,7 @@ PASSAGES = (
     ),
     _of_text(
         "evidence_all",
-        "1 if every passage is covered at least to `coverage`",
+        "1 if every passage is covered at least to the coverage asked for",
         lambda c, coverage, gap: _where(
             c.passages.ids > 0, (c.passages.ids_covered(coverage, gap) >= c.passages.ids).astype(np.float64)
         ),
