@@ -40,7 +40,10 @@ class FunnelOptions:
     """The funnel of `docrecall.funnel`: where answers get lost."""
 
     funnel: Annotated[
-        bool, Parameter(negative="", help="Show how many units pass each step from labels to answer.")
+        bool,
+        Parameter(
+            negative="", help="Show how many units pass each step from labels to answer; csv and parquet hold it alone."
+        ),
     ] = False
     cut: Annotated[str, Parameter(help="The cut that documents and passages must be in.")] = "@10"
     budget: Annotated[str, Parameter(help="The token budget; left out where nobody counted tokens.")] = "@2000tokens"
@@ -105,7 +108,10 @@ def score(
     tables: Tables,
     *,
     measure: Annotated[
-        list[str] | None, Parameter(negative="", help="Such as doc_recall@1,3 or doc_ndcg@10docs. May repeat.")
+        list[str] | None,
+        Parameter(
+            negative="", help="Such as doc_recall@1,3,512tokens, or 'evidence_recall(gap=2)@context'. May repeat."
+        ),
     ] = None,
     out: Annotated[str | None, Parameter(help="A folder for the results, replaced as a whole.")] = None,
     format: Shown = "table",

@@ -95,11 +95,13 @@ KINDS: Mapping[str, Kind] = {
     "tokens_negative": Kind("error", "hits with a negative number of tokens", "Tokens are counted from 0."),
     "tokens_too_large": Kind("error", "hits with 2^31 tokens or more", "No chunk is so long."),
     "context_null": Kind(
-        "error", "hits that do not say whether they were passed on", "in_context is true or false in every row."
+        "error", "hits without a word on whether they were passed on", "in_context is true or false in every row."
     ),
     "span_half": Kind("error", "rows with one end of a span", "A span has a start and an end, or neither."),
     "span_negative": Kind("error", "rows with a span that begins below 0", "Offsets count characters from 0."),
-    "span_order": Kind("error", "rows with a span that ends where it starts, or before", "Spans are half-open."),
+    "span_order": Kind(
+        "error", "rows with a span that ends too early", "It ends after its start; that of a hit may be empty."
+    ),
     "span_too_large": Kind("error", "rows with a span that ends beyond 2^40", "Offsets count characters from 0."),
     "evidence_empty": Kind(
         "error", "rows with neither a span nor a chunk", "Evidence names a span (start, end), a chunk_id, or both."
@@ -168,6 +170,11 @@ KINDS: Mapping[str, Kind] = {
     "outside_universe": Kind("info", "hits of queries that are not listed", "They are counted and not used."),
     "files_left_out": Kind("info", "files left out because their names start with . or _", "They were not read."),
     "label_conflict": Kind("warning", "queries whose stated label_status the labels contradict", "The status wins."),
+    "stale_labels": Kind(
+        "warning",
+        "queries with labels for a version that the index no longer serves",
+        'They leave the mean; stale="keep" (--stale keep) scores them, with such documents as misses.',
+    ),
     "evidence_without_label": Kind(
         "info", "documents of evidence that the labels of their query do not name", "Passages count all the same."
     ),
@@ -223,8 +230,8 @@ KINDS: Mapping[str, Kind] = {
     "likely_meant": Kind(
         "warning",
         "columns that look like this one and are not read",
-        "Without it labels have grade 1, and hits in lists the rank of their place. If it is meant, map it: "
-        "--map TABLE.COLUMN=NAME (map= in Python).",
+        "If it is meant, map it: --map TABLE.COLUMN=NAME (map= in Python), or TABLE.COLUMN=not:NAME if it says the "
+        "opposite.",
     ),
 }
 
@@ -303,7 +310,7 @@ def describe(row: Mapping[str, Any]) -> str:
     if row["n_queries"]:
         parts.append(f" in {_counted(row['n_queries'], 'units' if row['table'] == 'hits' else 'queries')}")
     if row["examples"]:
-        more = ", .." if row["n_queries"] > len(row["examples"]) else ""
+        more = ", .." if row["n_queries"] > len(row["examples"]) == MOST_EXAMPLES else ""
         parts.append(f" ({', '.join(printable(e) for e in row['examples'])}{more})")
     if row["file"]:
         parts.append(f", first in {printable(row['file'])}")

@@ -74,7 +74,8 @@ def funnel(
     another budget is asked for and the log does not say how many tokens its chunks have.
     """
     tokens = scores.reads("hits", "n_tokens") or scores.reads("chunks", "n_tokens")
-    steps = plan_steps(cut, budget, coverage, need, evidence=scores.reads("evidence"), tokens=tokens)
+    logged = scores.reads("requests", "answered") or scores.reads("requests", "retrieved")
+    steps = plan_steps(cut, budget, coverage, need, evidence=scores.reads("evidence"), tokens=tokens, logged=logged)
     told = scores.under([step.measure for step in steps if step.measure is not None])
     key = told.key
     units = told.scan().select(*key, "status", *dict.fromkeys(str(s.measure) for s in steps if s.measure))
@@ -84,30 +85,38 @@ def funnel(
 
 
 def plan_steps(
-    cut: str, budget: str | None, coverage: float, need: Need, *, evidence: bool, tokens: bool
+    cut: str, budget: str | None, coverage: float, need: Need, *, evidence: bool, tokens: bool, logged: bool = True
 ) -> tuple[Step, ...]:
-    """The steps of a funnel. evidence: whether passages are known; tokens: whether anybody counted tokens."""
+    """The steps of a funnel.
+
+    evidence: whether passages are known; tokens: whether anybody counted tokens; logged: whether anybody logged what
+    was answered.
+    """
     if need not in get_args(Need):
         raise UsageError(f"need is {need!r}; it may be {' or '.join(get_args(Need))}.")
     at_most = None if budget is None or (budget == DEFAULT_BUDGET and not tokens) else _cut(budget)
-    return tuple(_steps(_cut(cut), at_most, coverage, need, evidence=evidence))
+    answered = "that were answered" if logged else "with any hit to answer from (nobody logged answers)"
+    return (
+        *_steps(_cut(cut), at_most, coverage, need, evidence=evidence),
+        Step("answered", None, answered),
+    )
 
 
 def _steps(cut: Cut, budget: Cut | None, coverage: float, need: Need, *, evidence: bool) -> Iterator[Step]:
     which, how_many = ("hit", "a") if need == "any" else ("all", "every")
     document, passage = f"{how_many} relevant document", f"{how_many} gold passage"
+    covered = f"covered to {coverage:.0%} "
     share = (("coverage", coverage),)
     yield Step("labelled", None, "whose labels say what is relevant")
     yield Step("retrieved", Measure(f"doc_{which}", Cut("all")), f"with {document} anywhere in the log")
     yield Step("in_cut", Measure(f"doc_{which}", cut), f"with {document} inside @{cut}")
     if evidence:
-        yield Step("passage", Measure(f"evidence_{which}", cut, share), f"with {passage} covered inside @{cut}")
+        yield Step("passage", Measure(f"evidence_{which}", cut, share), f"with {passage} {covered}inside @{cut}")
     if budget is not None and evidence:
         at = Measure(f"evidence_{which}", budget, share)
-        yield Step("in_budget", at, f"with {passage} covered inside @{budget}")
+        yield Step("in_budget", at, f"with {passage} {covered}inside @{budget}")
     elif budget is not None:
         yield Step("in_budget", Measure(f"doc_{which}", budget), f"with {document} inside @{budget}")
-    yield Step("answered", None, "that were answered")
 
 
 def _cut(text: str) -> Cut:

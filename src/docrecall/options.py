@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
@@ -87,12 +88,13 @@ class Options:
             )
 
     @classmethod
-    def of(cls, **policies: Any) -> Options:
-        """Build from keywords; an unknown name is a UsageError that offers the nearest."""
+    def of(cls, beside: Sequence[str] = (), **policies: Any) -> Options:
+        """Build from keywords; an unknown name is a UsageError that offers the nearest, also of the names beside."""
         known = [f.name for f in fields(cls)]
         for name in policies:
             if name not in known:
-                raise UsageError(f"unknown option {name!r}.{nearest(name, known)} The options are {', '.join(known)}.")
+                close = nearest(name, [*known, *beside])
+                raise UsageError(f"unknown option {name!r}.{close} The options are {', '.join(known)}.")
         return cls(**policies)
 
     @property

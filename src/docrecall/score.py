@@ -77,8 +77,6 @@ def score(
     Raises MeasureError and UsageError for what was asked, InputTypeError and InputError for tables that cannot be
     read, DataError for tables that break the contract, OutputError when `out` cannot be written.
     """
-    options = Options.of(**policies)
-    wanted = parse_all(measures)
     tables = {
         "qrels": qrels,
         "evidence": evidence,
@@ -87,6 +85,8 @@ def score(
         "documents": documents,
         "chunks": chunks,
     }
+    options = Options.of(("hits", "measures", *tables, "out", "batch_rows", "progress", "map", "read"), **policies)
+    wanted = parse_all(measures)
     inputs = open_tables(hits, tables, parse_mapping(map, read))
     return score_inputs(inputs, wanted, options, out=out, batch_rows=batch_rows, progress=progress)
 

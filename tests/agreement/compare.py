@@ -20,6 +20,7 @@ _NOT_COUNTED_HERE = {
     "nothing_scored",
     "no_rank_zero",
     "likely_meant",
+    "stale_labels",
 }
 DECISIONS = [
     *("run_id", "answered_answerable", "declined_answerable", "answered_unanswerable", "declined_unanswerable"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,10 @@ from polars.testing import assert_frame_equal
 
 import docrecall as dr
 from docrecall.convert import convert
-from docrecall.sources.mapping import TableMap, parse_mapping, to_toml
+from docrecall.sources.mapping import Source, TableMap, parse_mapping, to_toml
 from docrecall.sources.read import read_table
 from docrecall.tables import EVIDENCE, HITS, QRELS, QUERIES, TableSpec
-from tests.small import MEASURE, hits, qrels
+from tests.small import MEASURE, hits, qrels, queries
 
 MAP = {"hits.query_id": "qid", "hits.doc_id": "meta.source", "qrels.doc_id": "gold"}
 
@@ -255,3 +256,71 @@ def test_ranks_inside_objects_of_json_lines_are_told(tmp_path: Path) -> None:
     assert found.filter(code="likely_meant").select("table", "column", "examples").rows() == [
         ("hits", "rank", ["r.rank"])
     ]
+
+
+def test_empty_list_of_a_request(tmp_path: Path) -> None:
+    """A request with an empty list is a unit without hits, in frames and JSON lines, with its request_id."""
+    log = pl.DataFrame({"id": ["r1", "r2"], "q": ["q1", "q2"], "docs": [["a", "b"], []]})
+    (tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in log.to_dicts()))
+    names = {"hits.query_id": "q", "hits.request_id": "id", "hits.doc_id": "docs"}
+    for given in (log, tmp_path / "log.jsonl"):
+        scores = dr.score(given, qrels(), MEASURE, map=names)
+        assert scores.per_query.select("request_id", "query_id", "n_hits").rows() == [("r1", "q1", 2), ("r2", "q2", 0)]
+        assert scores.summary()["mean"].item() == 0.5
+
+
+def test_flag_that_says_the_opposite(tmp_path: Path) -> None:
+    """`not:` turns a flag round, of any form; what is no flag is refused."""
+    asked = pl.DataFrame({"query_id": ["q1", "q2"], "declined": [True, False]})
+    asked.write_csv(tmp_path / "r.csv")
+    asked.write_ndjson(tmp_path / "r.jsonl")
+    asked.with_columns(pl.col("declined").cast(pl.Int8)).write_csv(tmp_path / "numbers.csv")
+    for given in (asked, asked.lazy(), *(tmp_path / name for name in ("r.csv", "r.jsonl", "numbers.csv"))):
+        scores = dr.score(hits(), qrels(), MEASURE, requests=given, map="requests.answered=not:declined")
+        assert scores.decided.select("query_id", "answered").collect().rows() == [("q1", False), ("q2", True)]
+    assert parse_mapping("requests.answered=not:declined") == parse_mapping(
+        {"requests.answered": Source("not", ("declined",))}
+    )
+    asked.with_columns(pl.lit("maybe").alias("declined")).write_csv(tmp_path / "r.csv")
+    with pytest.raises(dr.DataError, match=r"requests\.answered: 2 rows with a value that is neither true nor false"):
+        dr.score(hits(), qrels(), MEASURE, requests=tmp_path / "r.csv", map="requests.answered=not:declined")
+    with pytest.raises(dr.UsageError, match=r"hits\.doc_id is no flag"):
+        dr.score(hits(), qrels(), MEASURE, map="hits.doc_id=not:doc_id")
+    with pytest.raises(dr.DataError, match="Float64"):
+        dr.score(hits(odd=[1.5] * 3), qrels(), MEASURE, map="hits.in_context=not:odd")
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "name", "values"),
+    [
+        ("queries", "weight", "weights", [2.0, 1.0]),
+        ("queries", "label_status", "status", ["answerable", "answerable"]),
+        ("qrels", "doc_version", "version", ["v1", "v1"]),
+        ("requests", "answered", "declined", [True, False]),
+        ("hits", "n_tokens", "token_count", [1, 2, 3]),
+    ],
+)
+def test_columns_under_another_name_are_told(table: str, column: str, name: str, values: list[Any]) -> None:
+    """A column that goes by a usual word for one of ours, and is not read, is a warning."""
+    made: dict[str, Any] = {"hits": hits, "qrels": qrels, "queries": queries}
+    frame = made[table](**{name: values}) if table in made else qrels(**{name: values}).select("query_id", name)
+    frame = frame.drop(column, strict=False)
+    tables = {"hits": hits(), "qrels": qrels()} | {table: frame}
+    found = dr.score(tables.pop("hits"), tables.pop("qrels"), MEASURE, **tables).findings.filter(code="likely_meant")
+    assert (table, column, [name]) in found.select("table", "column", "examples").rows()
+
+
+def test_numbers_as_versions_are_told_with_the_mapping() -> None:
+    """A version that is a number is refused with the mapping that reads it as text."""
+    with pytest.raises(dr.DataError, match=r"hits\.doc_version is Int64.*--map hits\.doc_version=text:doc_version"):
+        dr.score(hits(doc_version=[1, 1, 1]), qrels(doc_version=["1", "1"]), MEASURE)
+    numbers = {"hits.doc_version": "text:doc_version"}
+    scores = dr.score(hits(doc_version=[1, 2, 1]), qrels(doc_version=["1", "1"]), MEASURE, map=numbers)
+    assert scores.per_query[MEASURE].to_list() == [0.0, 1.0]
+
+
+def test_keywords_are_told_with_the_nearest() -> None:
+    """A misspelled keyword is answered with the table or argument that is meant."""
+    for wrong, meant in (("measure", "measures"), ("request", "requests"), ("min_relevanc", "min_relevance")):
+        with pytest.raises(dr.UsageError, match=f'Did you mean "{meant}"'):
+            dr.score(hits(), qrels(), **{wrong: None})

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
 from docrecall import findings
@@ -23,6 +24,8 @@ from docrecall.kernel.labels import Labels
 from docrecall.options import Options
 from docrecall.sources.inputs import Inputs
 from docrecall.sources.table import Table, collect
+
+_FAR = 200  # powers of two beyond which squares of weights may not be finite, or 0
 
 
 class Known(NamedTuple):
@@ -66,6 +69,11 @@ def check_known(inputs: Inputs, needs: Needs, options: Options) -> Known:
     if "queries" in checks:
         found += label_conflicts(checks["queries"].rows, labels.qrels)
     found += _of_evidence(checks) + _of_index(labels, index, options)
+    if len(labels.stale_queries):
+        n = len(labels.stale_queries)
+        found.append(
+            findings.finding("stale_labels", "qrels", "doc_version", n, n_queries=n, examples=labels.stale_queries)
+        )
     for log in inputs.logs:
         found += check_rank_base(log, options)
     for table in inputs.all():
@@ -138,9 +146,10 @@ def _weighed(queries: pl.DataFrame) -> pl.DataFrame:
     """Weights brought near 1 by a power of two, which changes no mean and keeps their squares finite."""
     if "weight" not in queries.columns or queries.is_empty():
         return queries
-    largest = float(queries["weight"].max() or 0.0)  # type: ignore[arg-type]
-    _, power = math.frexp(largest)
-    return queries.with_columns(pl.col("weight") * 2.0**-power if abs(power) > 200 else pl.col("weight"))
+    weights = queries["weight"].to_numpy()
+    _, power = math.frexp(float(weights.max()))
+    near = weights if abs(power) <= _FAR else np.ldexp(weights, -power)
+    return queries.with_columns(pl.Series("weight", near))
 
 
 def _requests(check: Checked) -> pl.DataFrame:
@@ -182,21 +191,26 @@ def _of_index(labels: Labels, index: Index, options: Options) -> list[pl.DataFra
 
 
 def _likely_meant(table: Table) -> list[pl.DataFrame]:
-    """Find columns that nobody reads and that go by a usual word for one that is taken for granted instead.
+    """Find columns that nobody reads and that go by a usual word for one that is done without instead.
 
-    Labels without a relevance have grade 1, also where a column `grade` says 0; lists without a rank are in order.
+    Labels without a relevance have grade 1, also where a column `grade` says 0; lists without a rank are in order;
+    requests that do not say `answered` are taken to be answered where there are hits, whatever `declined` says.
     """
     part = table.parts[0]
-    granted = {"qrels": "relevance", "hits": "rank"}.get(table.spec.name)
-    if granted is None or granted in part.names or part.tmap.source(granted):
-        return []
-    if granted in part.schema and table.spec.name == "qrels":  # a group of a pattern
-        return []
+    lists = table.spec.name == "hits" and "rank" in part.schema and "rank" not in part.names
+    columns = [*(["rank"] if lists else []), *table.spec.optional]
     used = {name for _, source in part.tmap.columns for name in source.names}
     used |= {split.column for split in part.tmap.splits}
     free = [name for name in part.names if name not in used and name not in table.spec.columns]
-    name = like(granted, free, nearly=False)
-    return [findings.finding("likely_meant", table.spec.name, granted, 1, examples=[name])] if name else []
+    # A group of a pattern, and a column that is mapped, are read; scores are missed by the order that needs them.
+    unread = [c for c in columns if c not in part.names and not part.tmap.source(c) and c != "score"]
+    unread = [c for c in unread if c == "rank" or c not in part.schema]
+    likely = {column: like(column, free, nearly=False) for column in unread}
+    return [
+        findings.finding("likely_meant", table.spec.name, column, 1, examples=[name])
+        for column, name in likely.items()
+        if name
+    ]
 
 
 def _other_run(log: Table) -> list[pl.DataFrame]:

@@ -123,14 +123,15 @@ def _remedy(spec: TableSpec, missing: Sequence[str], part: Part) -> str:
     """What to do about missing columns: the mapping to ones with like names, where there are any."""
     if spec.name == "hits" and list(missing) == ["rank"] and "score" in part.schema:
         return 'It has scores: order="score" (--order score) ranks by them.'
+    by_chunk = ""
     if spec.name == "hits" and "chunk_id" in part.schema and set(missing) <= set(FROM_CHUNKS):
-        return "The table of chunks (chunks=, --chunks) gives it by chunk_id, where the index has it."
+        by_chunk = " Or pass the table of chunks (chunks=, --chunks), which gives it by chunk_id."
     free = [name for name in part.names if name not in spec.columns]
     likely = {column: like(column, free) for column in missing}
     if any(likely.values()):
         meant = " ".join(f"--map {spec.name}.{column}={printable(name)}" for column, name in likely.items() if name)
-        return f"If the name alone differs: {meant} (map= in Python)."
-    return f"Name the column that holds it: --map {spec.name}.{missing[0]}=COLUMN (map= in Python)."
+        return f"If the name alone differs: {meant} (map= in Python).{by_chunk}"
+    return f"Name the column that holds it: --map {spec.name}.{missing[0]}=COLUMN (map= in Python).{by_chunk}"
 
 
 def like(column: str, names: Iterable[str], *, nearly: bool = True) -> str | None:
@@ -161,6 +162,20 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "rank": ("position", "pos", "place", "order"),
     "relevance": ("rel", "grade", "label", "score", "gain"),
     "score": ("sim", "similarity", "relevance_score"),
+    "request_id": ("requestid", "req_id", "trace_id"),
+    "chunk_id": ("chunkid", "chunk", "node_id"),
+    "doc_version": ("version", "docversion", "revision"),
+    "n_tokens": ("tokens", "ntokens", "token_count", "num_tokens"),
+    "in_context": ("incontext", "in_prompt", "passed_on"),
+    "chunk_start": ("start", "start_char", "start_offset"),
+    "chunk_end": ("end", "end_char", "end_offset"),
+    "start": ("begin", "start_char", "start_offset"),
+    "end": ("stop", "end_char", "end_offset"),
+    "label_status": ("status", "labelstatus", "answerability"),
+    "weight": ("weights", "traffic", "frequency"),
+    "retrieved": ("has_hits",),
+    "answered": ("is_answered", "declined", "refused", "abstained"),
+    "alias_of": ("alias", "canonical", "canonical_id", "renamed_to"),
 }  # fmt: skip
 
 
@@ -173,6 +188,8 @@ def _refuse_types(spec: TableSpec, part: Part, used: Mapping[str, bool]) -> None
                 if kind == "id" and found.is_float()
                 else ""
             )
+            if kind in ("text", "status") and found.is_integer():
+                ids = f" Read them as text: --map {spec.name}.{column}=text:{column} (map= in Python)."
             raise DataError(f"{spec.name}.{column} is {_said(found)}{_where(part)}; expected {EXPECTED[kind]}.{ids}")
 
 

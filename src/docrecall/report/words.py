@@ -44,7 +44,7 @@ def accounts(scores: Scores) -> list[str]:
     return [
         *(account(row) for row in scores.accounting.to_dicts()),
         *limits(scores),
-        *(decision(row) for row in scores.decisions.to_dicts() if scores.reads("requests") or worth_telling(row)),
+        *_decisions(scores),
         *(rows_account(row) for row in scores.rows.to_dicts()),
     ]
 
@@ -55,12 +55,25 @@ def limits(scores: Scores) -> list[str]:
     for row in scores.summary().to_dicts():
         run = printable(row["run_id"])
         if row["n"] and row["n_eff"] != row["n"]:
-            lines[run, "weights"] = f"{run}: weights make {row['n']:,} values worth {number(row['n_eff'])} equal ones"
+            lines[run, "weights"] = (
+                f"{run}: means are weighed; {row['n']:,} values tell as much as {row['n_eff']:,.1f} of equal weight"
+            )
         if row["ceiling"] is not None and row["ceiling"] < 1:
             lines[run, "ceiling"] = (
                 f"{run}: doc_recall can reach {number(row['ceiling'])} at most; the index lacks the rest"
             )
     return list(lines.values())
+
+
+def _decisions(scores: Scores) -> list[str]:
+    """Lines on what was answered, where anything was to be decided, or somebody logged it."""
+    rows = [row for row in scores.decisions.to_dicts() if scores.reads("requests") or worth_telling(row)]
+    lines = [decision(row) for row in rows]
+    told = scores.reads("requests", "answered") or scores.reads("requests", "retrieved")
+    if rows and not told:
+        where = "hit in the context" if scores.reads("hits", "in_context") else "hit"
+        lines.append(f"nobody logged what was answered (requests.answered): any {where} counts as an answer")
+    return lines
 
 
 def worth_telling(row: Mapping[str, Any]) -> bool:

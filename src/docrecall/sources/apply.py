@@ -11,13 +11,13 @@ from docrecall.errors import DataError, UsageError, nearest
 from docrecall.show import printable
 from docrecall.sources.mapping import Source, TableMap, needed_names
 from docrecall.sources.table import FAULT, LINE, column_fault, fault_bit
-from docrecall.sources.values import read_values, whole_number
-from docrecall.tables import TableSpec
+from docrecall.sources.values import FALSE, MARK, TRUE, read_values, whole_number
+from docrecall.tables import UNIT, TableSpec
 
 
 @dataclass(frozen=True)
 class Applied:
-    """rows: the known columns, FAULT, and LINE where there are lines. asked: query_id, run_id of empty lists."""
+    """rows: the known columns, FAULT, and LINE where there are lines. asked: the units of empty lists, by their key."""
 
     rows: pl.DataFrame
     asked: pl.DataFrame | None = None
@@ -50,7 +50,7 @@ def apply(raw: pl.DataFrame, spec: TableSpec, tmap: TableMap, *, text: bool, mar
     # A list without elements is a unit without hits, if it can be told whose.
     named = (pl.col(FAULT) == 0) & (pl.col("query_id").is_not_null() if "query_id" in asked.columns else False)
     rows = pl.concat([rows, asked.filter(~named)])
-    asked = asked.filter(named).select(c for c in ("query_id", "run_id") if c in asked.columns)
+    asked = asked.filter(named).select(c for c in UNIT if c in asked.columns)
     return Applied(rows, asked if spec.name == "hits" and asked.height else None)
 
 
@@ -103,6 +103,8 @@ def _plain(source: Source, schema: Mapping[str, pl.DataType], spec: TableSpec, c
             raise UsageError(f"{where} cannot be {printable(source.names[0])!r}.")
         return pl.lit(value[0], value.dtype).alias(column)
     expr = source_expr(source.names[0], schema, where)
+    if source.how == "not":
+        return _opposite(expr, schema, spec, column).alias(column)
     return (_as_text(expr, schema, where) if source.how == "text" else expr).alias(column)
 
 
@@ -186,6 +188,20 @@ def _find(raw: pl.DataFrame, spec: TableSpec, tmap: TableMap, groups: list[str],
         if source.how != "value" and (text or source.names[0] in groups):
             found.texts.add(column)
     return found
+
+
+def _opposite(expr: pl.Expr, schema: Mapping[str, pl.DataType], spec: TableSpec, column: str) -> pl.Expr:
+    """The other way round of a flag; of a text that is none nothing is changed, so that it is told as it stands."""
+    where = f"{spec.name}.{column}"
+    if spec.columns.get(column) != "flag":
+        raise UsageError(f"{where} is no flag: `not:` is for columns that are true or false.")
+    dtype = pl.LazyFrame(schema=schema).select(expr.alias("t")).collect_schema()["t"]
+    if dtype in (pl.Boolean, pl.Null):
+        return ~expr.cast(pl.Boolean)
+    if dtype != pl.String:
+        raise DataError(f"{where} is mapped to the opposite of a column that is {dtype.base_type()}; flags can be.")
+    word = expr.str.strip_prefix(MARK)
+    return pl.when(word.is_in(TRUE)).then(pl.lit("false")).when(word.is_in(FALSE)).then(pl.lit("true")).otherwise(expr)
 
 
 def _as_text(expr: pl.Expr, schema: Mapping[str, pl.DataType], where: str) -> pl.Expr:

@@ -26,7 +26,7 @@ from docrecall.show import printable
 from docrecall.sources.formats import Read
 from docrecall.tables import TABLES, TableSpec
 
-How = Literal["column", "value", "text", "whole", "sum"]
+How = Literal["column", "value", "text", "whole", "sum", "not"]
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ class Part:
     file: None for a frame. schema: the known columns as found. names: all columns, for messages. scan: gives the
     known columns, and FAULT if `faulty`; may be called any number of times. null_count: nulls of a column, from the
     footer where it tells. places: numbers of rows -> where each stands, in the words of the format. format: the
-    layout that it was read from. asked: units that the log names without giving them a hit (query_id, run_id). tmap:
+    layout that it was read from. asked: units that the log names without giving them a hit. tmap:
     the mapping, with the names that were recognised.
     """
 
@@ -121,7 +121,7 @@ class Table:
 
     @property
     def asked(self) -> pl.DataFrame | None:
-        """Units that the log names without a hit: query_id, and run_id if the log has it; each once."""
+        """Units that the log names without a hit, by the columns of their key that the log has; each once."""
         frames = [part.asked for part in self.parts if part.asked is not None]
         if not frames:
             return None

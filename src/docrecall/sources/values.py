@@ -8,7 +8,7 @@ from docrecall.tables import Kind
 
 # In front of a JSON value that is neither a text nor a whole number. No id begins with this noncharacter.
 MARK = "\ufdd0"
-_TRUE, _FALSE = ("true", "True", "TRUE", "1"), ("false", "False", "FALSE", "0")
+TRUE, FALSE = ("true", "True", "TRUE", "1"), ("false", "False", "FALSE", "0")
 _EXACT = 2.0**53
 
 
@@ -23,7 +23,7 @@ def read_values(text: pl.Series, kind: Kind, *, marked: bool) -> tuple[pl.Series
         return whole_number(text)
     plain = text.str.strip_prefix(MARK) if marked else text
     if kind == "flag":
-        flags = pl.select(pl.when(plain.is_in(_TRUE)).then(True).when(plain.is_in(_FALSE)).then(False)).to_series()
+        flags = pl.select(pl.when(plain.is_in(TRUE)).then(True).when(plain.is_in(FALSE)).then(False)).to_series()
         return flags, text.is_not_null() & flags.is_null()
     number = plain.cast(pl.Float64, strict=False)
     return number, _lost(text, number)
