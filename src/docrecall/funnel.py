@@ -76,7 +76,7 @@ def funnel(
     tokens = scores.reads("hits", "n_tokens") or scores.reads("chunks", "n_tokens")
     logged = scores.reads("requests", "answered") or scores.reads("requests", "retrieved")
     steps = plan_steps(cut, budget, coverage, need, evidence=scores.reads("evidence"), tokens=tokens, logged=logged)
-    told = scores.under([step.measure for step in steps if step.measure is not None])
+    told = scores.under(list(dict.fromkeys(step.measure for step in steps if step.measure is not None)))
     key = told.key
     units = told.scan().select(*key, "status", *dict.fromkeys(str(s.measure) for s in steps if s.measure))
     answered = told.decided.select(*key, "answered")
@@ -120,9 +120,12 @@ def _steps(cut: Cut, budget: Cut | None, coverage: float, need: Need, *, evidenc
 
 
 def _cut(text: str) -> Cut:
-    if not isinstance(text, str) or not text.startswith("@"):
-        raise UsageError(f"{text!r} is not a cut. Write for example @10, @10docs, @2000tokens or @context.")
-    return parse(f"doc_hit{text}").cut
+    try:
+        return parse(f"doc_hit{text}").cut
+    except UsageError:
+        raise UsageError(
+            f"{text!r} is not a cut. Write for example @10, @10docs, @2000tokens, @context or @all."
+        ) from None
 
 
 def _follow(units: pl.DataFrame, key: list[str], steps: tuple[Step, ...], runs: list[str]) -> Funnel:

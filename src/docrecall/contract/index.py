@@ -7,6 +7,7 @@ from typing import NamedTuple
 import polars as pl
 
 from docrecall import findings
+from docrecall.contract.evidence import renamed
 from docrecall.contract.needs import FROM_CHUNKS
 from docrecall.contract.rules import Checked, Rule, fault_rules, null_rules, report, split
 from docrecall.options import Options
@@ -97,16 +98,17 @@ def with_staleness(rows: pl.DataFrame, index: Index, options: Options) -> pl.Dat
     return rows.with_columns(served.alias("served"), stale.alias("stale")).drop("_all")
 
 
-def check_chunks(table: Table, options: Options, *, by_doc: bool) -> Checked:
+def check_chunks(table: Table, aliases: pl.DataFrame, options: Options, *, by_doc: bool) -> Checked:
     """Read and check the chunks of the index.
 
     by_doc: whether hits name documents themselves; chunk ids may then begin anew in each document. The good rows have
-    run_id (if the table has it), chunk_id, and what the table says of them.
+    run_id (if the table has it), chunk_id, and what the table says of them, documents by the names that aliases lead
+    to.
     """
     columns = [c for c in ("run_id", "chunk_id", *FROM_CHUNKS) if c in table.columns and c in table.used]
     key = [c for c in ("run_id", "chunk_id", *(["doc_id"] if by_doc else [])) if c in columns]
     rules = [*fault_rules(table), *null_rules(table, "run_id")]
     rules.append(Rule("chunk_repeated", "chunk_id", pl.struct(key).is_duplicated()))
-    rows, bad = split(table.read(columns), rules)
+    rows, bad = split(renamed(table.read(columns), aliases), rules)
     rejected, found = report(bad, table, key, options)
     return Checked(rows.select(columns), rejected, 0, found)

@@ -63,7 +63,7 @@ def check_known(inputs: Inputs, needs: Needs, options: Options) -> Known:
         checks["documents"] = index.checked
     by_doc = any("doc_id" in log.columns for log in inputs.logs)
     if "chunks" in tables:
-        checks["chunks"] = check_chunks(tables["chunks"], options, by_doc=by_doc)
+        checks["chunks"] = check_chunks(tables["chunks"], index.aliases, options, by_doc=by_doc)
     labels = _labels(inputs, checks, index, options)
     found = [f for check in checks.values() for f in check.findings]
     if "queries" in checks:

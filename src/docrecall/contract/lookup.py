@@ -18,15 +18,15 @@ DEFAULT_RUN = "run"
 
 
 def look_up(log: Table, chunks: pl.DataFrame | None, supplied: Sequence[str], aliases: pl.DataFrame) -> Table:
-    """Add the supplied columns to a log by chunk_id, and call its documents by the names that aliases lead to.
+    """Call the documents of a log by the names that aliases lead to, and add the supplied columns by chunk_id.
 
-    chunks: the checked table of chunks; needed where anything is supplied. Hits of a chunk that it does not have are
-    marked, and break the contract.
+    chunks: the checked table of chunks, with documents by these names; needed where anything is supplied. Hits of a
+    chunk that it does not have are marked, and break the contract.
     """
+    if aliases.height and "doc_id" in log.columns:
+        log = _with_names(log, aliases)
     if chunks is not None and supplied:
         log = _with_chunks(log, chunks, supplied)
-    if aliases.height:
-        log = _with_names(log, aliases)
     return log
 
 
