@@ -1,0 +1,95 @@
+"""`docrecall score --funnel` in every format."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import docrecall as dr
+from docrecall.cli import main
+from tests.seven import tables
+from tests.small import write
+
+GIVEN = ("hits", "qrels", "evidence", "requests")
+ARGV = ("--cut=@1", "--budget=@5tokens", "--coverage=0.5", "--need=all")
+
+
+@pytest.fixture
+def argv(tmp_path: Path) -> list[str]:
+    """A command over four small tables: q1 finds its passage too late, q2 at once."""
+    paths = [f"--{name}={write(tmp_path / f'{name}.parquet', frame)}" for name, frame in tables(*GIVEN).items()]
+    return ["score", *paths, "--measure=doc_recall@3", "--funnel", *ARGV]
+
+
+@pytest.fixture
+def expected() -> pl.DataFrame:
+    """The same in Python."""
+    given = tables(*GIVEN)
+    scores = dr.score(given.pop("hits"), given.pop("qrels"), "doc_recall@3", **given)
+    return dr.funnel(scores, cut="@1", budget="@5tokens", coverage=0.5, need="all").table
+
+
+def test_expected(expected: pl.DataFrame) -> None:
+    """What the formats below must show: one of two units has its document at once."""
+    assert expected.select("step", "measure", "n", "share", "of_previous", "lost", "unknown").rows() == [
+        ("labelled", None, 2, 1.0, 1.0, 0, 0),
+        ("retrieved", "doc_all@all", 2, 1.0, 1.0, 0, 0),
+        ("in_cut", "doc_all@1", 1, 0.5, 0.5, 1, 0),
+        ("passage", "evidence_all(coverage=0.5)@1", 1, 0.5, 1.0, 0, 0),
+        ("in_budget", "evidence_all(coverage=0.5)@5tokens", 1, 0.5, 1.0, 0, 0),
+        ("answered", None, 1, 0.5, 1.0, 0, 0),
+    ]
+
+
+def test_table(argv: list[str], expected: pl.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+    """After the means there is one line for each step, with count and share of the labelled."""
+    assert main(argv) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.split() == ["doc_recall@3", "1.0000"] for line in lines)
+    for row in expected.to_dicts():
+        (line,) = [line for line in lines if line.split()[:1] == [row["step"]]]
+        assert line.split()[-2:] == [str(row["n"]), f"{row['share']:.1%}"]
+
+
+def test_json(argv: list[str], expected: pl.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+    """The document has the funnel beside the runs."""
+    assert main([*argv, "--format=json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["funnel"] == expected.to_dicts()
+    assert document["runs"][0]["measures"].keys() == {"doc_recall@3"}
+
+
+def test_csv(argv: list[str], expected: pl.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+    """CSV holds one table, which is the funnel."""
+    assert main([*argv, "--format=csv"]) == 0
+    read = pl.read_csv(io.StringIO(capsys.readouterr().out), schema=expected.schema)
+    assert_frame_equal(read, expected)
+
+
+def test_markdown(argv: list[str], expected: pl.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+    """Markdown has the means, then a table of steps."""
+    assert main([*argv, "--format=markdown"]) == 0
+    out = capsys.readouterr().out
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in out.splitlines() if line.startswith("|")]
+    head = cells.index(["run_id", "step", "measure", "n", "share", "lost", "unknown"])
+    assert [row[1] for row in cells[head + 2 :]] == expected["step"].to_list()
+    assert [row[3] for row in cells[head + 2 :]] == [str(n) for n in expected["n"]]
+    assert cells[0][:3] == ["run_id", "measure", "mean"]
+
+
+def test_parquet(argv: list[str], expected: pl.DataFrame, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """Parquet holds the funnel, to the byte of its values."""
+    assert main([*argv, "--format=parquet"]) == 0
+    assert_frame_equal(pl.read_parquet(io.BytesIO(capfdbinary.readouterr().out)), expected)
+
+
+@pytest.mark.parametrize("shown", ["table", "json", "csv", "markdown"])
+def test_without_the_word_there_is_no_funnel(shown: str, argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Its other options alone do not bring it in."""
+    assert main([*(word for word in argv if word != "--funnel"), f"--format={shown}"]) == 0
+    assert "in_cut" not in capsys.readouterr().out
