@@ -103,7 +103,7 @@ FAULTS = [
     usage("gap of half", "gap", argv=["--measure=evidence_recall(gap=0.5)@3"]),
     usage("gap where it means nothing", "gap", argv=["--measure=evidence_iou(gap=2)@3"]),
     usage("coverage of documents", "coverage", argv=["--measure=doc_recall(coverage=0.5)@3"]),
-    usage("no tokens at all", "is not a cut", argv=["--measure=doc_recall@0tokens"]),
+    usage("no tokens at all", "must be positive", argv=["--measure=doc_recall@0tokens"]),
     usage("unknown versions", "--versions", argv=["--versions=newest"]),
     usage("unknown stale", "--stale", argv=["--stale=drop"]),
     usage("unknown unit", "--unit", argv=["--unit=user"]),

@@ -57,11 +57,12 @@ def test_table(argv: list[str], expected: pl.DataFrame, capsys: pytest.CaptureFi
 
 
 def test_json(argv: list[str], expected: pl.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
-    """The document has the funnel beside the runs."""
+    """The document has the funnel beside the runs, and its measures among theirs."""
     assert main([*argv, "--format=json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["funnel"] == expected.to_dicts()
-    assert document["runs"][0]["measures"].keys() == {"doc_recall@3"}
+    of_steps = {row["measure"] for row in document["funnel"]} - {None}
+    assert document["runs"][0]["measures"].keys() == {"doc_recall@3"} | of_steps
 
 
 def test_csv(argv: list[str], expected: pl.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,3 +94,14 @@ def test_without_the_word_there_is_no_funnel(shown: str, argv: list[str], capsys
     """Its other options alone do not bring it in."""
     assert main([*(word for word in argv if word != "--funnel"), f"--format={shown}"]) == 0
     assert "in_cut" not in capsys.readouterr().out
+
+
+def test_written_results_can_be_followed_again(argv: list[str], expected: pl.DataFrame, tmp_path: Path) -> None:
+    """`--out` keeps what the funnel is made of: the frame of lost queries can be had later, without the tables."""
+    assert main([*argv, f"--out={tmp_path / 'out'}"]) == 0
+    words = dict(
+        text.removeprefix("--").split("=", 1) for text in argv if text.startswith(("--cut", "--budget", "--need"))
+    )
+    again = dr.funnel(dr.load(tmp_path / "out"), coverage=0.5, **words)
+    assert_frame_equal(again.table, expected)
+    assert again.lost.height == sum(expected["lost"])
