@@ -241,3 +241,15 @@ def test_integer_names() -> None:
         },
     )
     assert score(given, "doc_recall@3").summary()["mean"].item() == 1.0
+
+
+def test_logs_of_which_one_names_documents() -> None:
+    """Where one log names documents and another only chunks, chunk ids must stand once for both to be looked up."""
+    named = pl.DataFrame({"query_id": ["q"], "rank": [1], "doc_id": ["a"], "chunk_id": ["1"]})
+    logs = {"x": named, "y": named.drop("doc_id")}
+    labels = pl.DataFrame({"query_id": ["q"], "doc_id": ["a"]})
+    chunks = pl.DataFrame({"chunk_id": ["1", "1"], "doc_id": ["a", "b"], "n_tokens": [3, 4]})
+    with pytest.raises(dr.DataError, match=r"chunks\.chunk_id: 2 rows that repeat a chunk_id \(1\)"):
+        dr.score(logs, labels, "context_tokens@3", chunks=chunks)
+    tokens = dr.score(logs, labels, "context_tokens@3", chunks=chunks.head(1)).per_query["context_tokens@3"]
+    assert tokens.to_list() == [3.0, 3.0]

@@ -61,8 +61,8 @@ def check_known(inputs: Inputs, needs: Needs, options: Options) -> Known:
         checks["requests"] = check_requests(tables["requests"], options)
     if index.checked is not None:
         checks["documents"] = index.checked
-    by_doc = any("doc_id" in log.columns for log in inputs.logs)
     if "chunks" in tables:
+        by_doc = all("doc_id" in log.columns for log in inputs.logs)
         checks["chunks"] = check_chunks(tables["chunks"], index.aliases, options, by_doc=by_doc)
     labels = _labels(inputs, checks, index, options)
     found = [f for check in checks.values() for f in check.findings]
