@@ -326,3 +326,11 @@ def test_budget_may_be_any_cut() -> None:
     log_ = log().with_columns(in_context=pl.col("query_id") != "q5")
     followed = dr.funnel(score(log_, **given()), cut="@1", budget="@context")
     assert dict(followed.lost.select("query_id", "step").rows()) == LOST_AT
+
+
+@pytest.mark.parametrize("words", [{"cut": "@all"}, {"cut": "@5tokens", "budget": "@5tokens"}, {"budget": None}])
+def test_steps_that_ask_for_the_same_measure(words: dict[str, Any]) -> None:
+    """A cut that is the budget, or every hit, is a step like any other."""
+    log = pl.DataFrame({"query_id": ["q"], "rank": [1], "doc_id": ["a"], "n_tokens": [3]})
+    scores = dr.score(log, log.select("query_id", "doc_id"), "doc_recall@1")
+    assert set(dr.funnel(scores, **words).table["n"]) == {1}

@@ -312,6 +312,22 @@ def test_stale_is_what_no_served_version_fits(served: list[str | None], stale: b
     assert scores.per_query["status"].to_list() == ["stale_labels" if stale else "scored", "scored"]
 
 
+@pytest.mark.parametrize(
+    ("index", "stale"),
+    [
+        ({"doc_id": ["a", "m", "b"], "doc_version": ["v2", None, "v1"], "alias_of": [None, "a", None]}, True),
+        ({"doc_id": ["a", "m", "b"], "doc_version": ["v2", "v1", "v1"], "alias_of": [None, "a", None]}, False),
+        ({"doc_id": ["m", "b"], "doc_version": [None, "v1"], "alias_of": ["a", None]}, False),
+        ({"doc_id": ["m", "b"], "doc_version": ["v2", "v1"], "alias_of": ["a", None]}, True),
+    ],
+    ids=["own version alone", "version of a mirror", "null of a mirror alone", "other version of a mirror"],
+)
+def test_versions_of_a_document_are_those_of_all_its_names(index: dict[str, Any], stale: bool) -> None:
+    """Another name without a version says nothing where the document has a row of its own."""
+    scores = score(hits=hits(), qrels=qrels(doc_version=["v1", "v1"]), documents=documents(**index))
+    assert scores.per_query["status"].to_list() == ["stale_labels" if stale else "scored", "scored"]
+
+
 def test_labels_that_meet_through_an_alias_take_the_higher_grade() -> None:
     """They are one label; the merged row counts as a duplicate in the account."""
     labels = qrels(query_id=["q1", "q1", "q2"], doc_id=["a", "m", "b"], relevance=[1, 3, 1])
@@ -392,3 +408,30 @@ def test_rows_that_do_not_name_their_request(row_of: dict[str, Any], rejected: l
     out = scores.per_query.filter(pl.col("status") == "rejected_rows")
     assert out.select("run_id", "request_id").rows() == rejected
     assert scores.accounting["n_total"].to_list() == [5, 5]
+
+
+@pytest.mark.parametrize("weight", [2.0**300, 2.0**-300, 3.0, 5e-324, 0.0])
+def test_weight_beside_a_query_that_is_not_listed(weight: float) -> None:
+    """A request whose query is not listed weighs 1, however large or small the weights of the others are."""
+    asked = pl.DataFrame({"request_id": ["r1", "r2"], "query_id": ["q1", "q2"], "rank": [1, 1], "doc_id": ["a", "x"]})
+    labels = pl.DataFrame({"query_id": ["q1", "q2"], "doc_id": ["a", "a"]})
+    listed = pl.DataFrame({"query_id": ["q1"], "weight": [weight]})
+    scores = dr.score(asked, labels, "doc_recall@1", queries=listed, requests=asked.select("request_id", "query_id"))
+    assert scores.summary()["mean"].item() == weight / (weight + 1)
+
+
+@pytest.mark.parametrize("weights", [[5e-324, 5e-324], [1e-310, 0.0], [1.7e308, 1.7e308]])
+def test_weights_at_the_ends_of_their_range(weights: list[float]) -> None:
+    """Weights that are nearly 0, or nearly not finite, weigh as their ratio says."""
+    labels = pl.DataFrame({"query_id": ["q1", "q2"], "doc_id": ["a", "a"]})
+    log = labels.with_columns(rank=pl.lit(1), doc_id=pl.Series(["a", "x"]))
+    row = dr.score(log, labels, "doc_recall@1", queries=labels.select("query_id", weight=pl.Series(weights))).summary()
+    assert row.select("mean", "n_eff").row(0) == ((0.5, 2.0) if weights[1] else (1.0, 1.0))
+
+
+def test_means_by_query_without_a_scored_unit() -> None:
+    """Where nothing is scored there is nothing to take means of."""
+    log = pl.DataFrame({"request_id": ["r"], "query_id": ["q"], "rank": [1], "doc_id": ["a"]})
+    labels = pl.DataFrame({"query_id": ["q"], "doc_id": ["a"], "relevance": [0]})
+    summary = dr.score(log, labels, "doc_recall@1", unit="query").summary()
+    assert summary.select("mean", "n", "n_null").row(0) == (None, 0, 0)

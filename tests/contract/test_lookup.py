@@ -253,3 +253,14 @@ def test_logs_of_which_one_names_documents() -> None:
         dr.score(logs, labels, "context_tokens@3", chunks=chunks)
     tokens = dr.score(logs, labels, "context_tokens@3", chunks=chunks.head(1)).per_query["context_tokens@3"]
     assert tokens.to_list() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize(("logged", "indexed"), [("a", "m"), ("m", "a"), ("m", "m")])
+def test_chunks_are_looked_up_by_the_names_that_aliases_lead_to(logged: str, indexed: str) -> None:
+    """Hits and chunks may name a document differently, as long as aliases lead to one name."""
+    log = pl.DataFrame({"query_id": ["q"], "rank": [1], "doc_id": [logged], "chunk_id": ["1"]})
+    labels = pl.DataFrame({"query_id": ["q"], "doc_id": ["m"]})
+    documents = pl.DataFrame({"doc_id": ["a", "m"], "alias_of": [None, "a"]})
+    chunks = pl.DataFrame({"chunk_id": ["1"], "doc_id": [indexed], "n_tokens": [3]})
+    measures = ["context_tokens@3", "doc_recall@3tokens"]
+    assert dr.score(log, labels, measures, documents=documents, chunks=chunks).summary()["mean"].to_list() == [3.0, 1.0]

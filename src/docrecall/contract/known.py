@@ -105,15 +105,19 @@ def _labels(inputs: Inputs, checks: Mapping[str, Checked], index: Index, options
     bad = [checks[name].rejected["query_id"] for name in ("qrels", "evidence", "queries") if name in checks]
     rejected = pl.concat([qrels["query_id"].clear(), *bad]).drop_nulls().unique()
     listed_badly = checks["queries"].rejected["query_id"].drop_nulls().unique() if "queries" in checks else None
+    queries, one = None, 1.0
+    if "queries" in checks:
+        queries, one = _weighed(checks["queries"].rows, all_listed="requests" not in checks)
     return Labels(
         qrels=qrels,
         evidence=evidence,
-        queries=_weighed(checks["queries"].rows) if "queries" in checks else None,
+        queries=queries,
         requests=_requests(checks["requests"]) if "requests" in checks else None,
         rejected=rejected,
         rejected_listed=rejected.clear() if listed_badly is None else listed_badly,
         stale_queries=stale_queries,
         has_index=index.served is not None,
+        one=one,
     )
 
 
@@ -142,14 +146,19 @@ def _versioned(inputs: Inputs, name: str) -> bool:
     return table is not None and "doc_version" in table.columns and "doc_version" in table.used
 
 
-def _weighed(queries: pl.DataFrame) -> pl.DataFrame:
-    """Weights brought near 1 by a power of two, which changes no mean and keeps their squares finite."""
+def _weighed(queries: pl.DataFrame, *, all_listed: bool) -> tuple[pl.DataFrame, float]:
+    """Weights brought near 1 by a power of two, and what 1 becomes: no mean changes, and squares stay finite.
+
+    all_listed: whether no query is asked that is not listed; small weights are left alone beside the 1 of such a query.
+    """
     if "weight" not in queries.columns or queries.is_empty():
-        return queries
+        return queries, 1.0
     weights = queries["weight"].to_numpy()
     _, power = math.frexp(float(weights.max()))
-    near = weights if abs(power) <= _FAR else np.ldexp(weights, -power)
-    return queries.with_columns(pl.Series("weight", near))
+    if -_FAR <= power <= _FAR or (power < 0 and not all_listed):
+        return queries, 1.0
+    near = queries.with_columns(pl.Series("weight", np.ldexp(weights, -power)))
+    return near, math.ldexp(1.0, -power) if power > 0 else 1.0
 
 
 def _requests(check: Checked) -> pl.DataFrame:

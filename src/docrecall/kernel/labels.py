@@ -46,6 +46,7 @@ class Labels:
     requests: the listed units (all or some of run_id, request_id, query_id), retrieved, answered, listed_badly.
     rejected, rejected_listed: query_id of the queries that a bad row touches, of all tables and of the list alone.
     stale_queries: those with a label that no longer holds. has_index: whether the documents of the index are known.
+    one: the weight of a query that has none, on the scale of the others.
     """
 
     qrels: pl.DataFrame
@@ -56,6 +57,7 @@ class Labels:
     rejected_listed: pl.Series
     stale_queries: pl.Series
     has_index: bool
+    one: float = 1.0
 
     @property
     def listed(self) -> pl.Series | None:
@@ -107,7 +109,7 @@ class Labels:
 
     def _with_queries(self, units: pl.DataFrame) -> pl.DataFrame:
         listed = np.full(units.height, fill_value=self._queries is None)
-        out = units.with_columns(pl.lit(None, pl.String).alias("label_status"), pl.lit(1.0).alias("weight"))
+        out = units.with_columns(pl.lit(None, pl.String).alias("label_status"), pl.lit(self.one).alias("weight"))
         if self._queries is not None:
             which, row = self._queries.of(units["query_id"])
             listed[which] = True
@@ -117,7 +119,7 @@ class Labels:
             found = self._queries.rows
             out = out.with_columns(found["label_status"].gather(place).alias("label_status"))
             if self.weighted:
-                out = out.with_columns(found["weight"].gather(place).fill_null(1.0).alias("weight"))
+                out = out.with_columns(found["weight"].gather(place).fill_null(self.one).alias("weight"))
         return out.with_columns(pl.Series("listed", listed) | pl.col("query_id").is_in(self.rejected_listed.implode()))
 
     def _with_requests(self, units: pl.DataFrame) -> pl.DataFrame:
