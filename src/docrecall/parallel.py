@@ -1,4 +1,4 @@
-"""Two batches at a time: the engine uses all cores by itself, but what numpy does between its queries uses one."""
+"""A few batches at a time: the engine uses all cores by itself, but what numpy does between its queries uses one."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
-_WORKERS = 2
+_WORKERS = 3  # measured on two cores: two leave a quarter of them idle, four add memory and no speed
 
 
 def in_order(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-    """Map over items in threads; results come in the order of the items, and no more than two are in the works.
+    """Map over items in threads; results come in the order of the items, and no more than `_WORKERS` are in the works.
 
     An error, of the work or of the items, ends the iteration after the results before it.
     """

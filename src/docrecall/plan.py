@@ -25,7 +25,7 @@ from docrecall.tables import UNIT
 
 Ints = npt.NDArray[np.int64]
 
-BATCH_ROWS = 2_500_000
+BATCH_ROWS = 2_000_000  # whole row groups of a million rows, where they hold whole units
 _PROBE_ROWS = 4_000_000
 
 
