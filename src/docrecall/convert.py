@@ -26,7 +26,7 @@ from docrecall.sources.mapping import Mappings, Source, TableMap, parse_mapping,
 from docrecall.sources.read import read_logs, read_table
 from docrecall.sources.table import FAULT, FILE, ROW, Table
 from docrecall.staging import MANIFEST, StagedFolder, named
-from docrecall.tables import TABLES
+from docrecall.tables import TABLES, unit_key
 from docrecall.version import __version__
 from docrecall.writers import ParquetFile, TrecFiles, is_written_name
 
@@ -257,7 +257,7 @@ def _ranked(rows: pl.DataFrame, table: Table, options: Options) -> pl.DataFrame:
     """Hits with ranks from 1: as logged, or by score where none is logged."""
     if "rank" in table.columns:
         return rows.with_columns(pl.col("rank").cast(pl.Int64) + (1 - options.rank_base))
-    sorted_rows, _ = of_hits.placed(rows, of_hits.unit_key(table), table.used, options)
+    sorted_rows, _ = of_hits.placed(rows, unit_key(table.columns), table.used, options)
     rank = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("_unit").alias("rank")
     return sorted_rows.with_columns(rank).drop("_unit", "_order")
 

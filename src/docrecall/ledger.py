@@ -28,7 +28,7 @@ from docrecall.options import Options
 from docrecall.scores import ROWS_SCHEMA
 from docrecall.sources.inputs import Inputs
 from docrecall.sources.table import Table, blame
-from docrecall.tables import UNIT
+from docrecall.tables import TABLES, unit_key
 
 
 class Ledger:
@@ -52,6 +52,9 @@ class Ledger:
         self._lost: list[pl.DataFrame] = []
         self._altered: list[pl.Series] = []
         self._asked_queries: list[pl.Series] = []
+        # Without a list and without requests every run is asked every labelled query.
+        unlisted = known.labels.queries is None and requests is None and not known.by_request
+        self._all_asked = unlisted and options.universe == "all"
         self._gold_chunks: list[pl.DataFrame] = []
         self._met = False
         self._matches = self._hit_units = self._labelled_hit_units = self._mismatched_units = 0
@@ -73,12 +76,12 @@ class Ledger:
     def note_units(self, batch: Batch) -> None:
         """Note which units have rows, and which rows do not name their unit in full."""
         if batch.rejected is not None:
-            key = batch.rejected.select(c for c in UNIT if c in batch.rejected.columns)
+            key = batch.rejected.select(unit_key(batch.rejected.columns))
             lost = key.filter(pl.any_horizontal(pl.all().is_null()), pl.col("query_id").is_not_null()).unique()
             if lost.height:
                 self._lost.append(lost)
         for (run,), units in batch.units.partition_by("run_id", as_dict=True).items():
-            self._units.setdefault(run, []).append(units.select(c for c in UNIT[1:] if c in units.columns))
+            self._units.setdefault(run, []).append(_of_run(units))
 
     def add(self, batch: Batch, scores: BatchScores | None = None) -> None:
         """Add a batch; without scores it counts as broken."""
@@ -96,7 +99,8 @@ class Ledger:
             self._rejected += batch.rejected.height
             self._rejected_frames.append(batch.rejected)
         self.findings += scores.findings
-        self._asked_queries.append(scores.units["query_id"].unique())
+        if not self._all_asked:
+            self._asked_queries.append(scores.units["query_id"].unique())
         self._altered.append(scores.altered_docs)
         self._gold_chunks.append(scores.gold_chunks)
         self._matches += scores.n_matches
@@ -131,7 +135,7 @@ class Ledger:
             self.findings += no_shared_chunk(self._known, pl.concat(self._gold_chunks), matters="chunks" in depends)
         if self._outside and not self._hit_units and self._known.labels.requests is not None:
             self.findings += no_shared_request(self._known.labels.requests, self._units)
-        if "requests" not in self._inputs.tables and any("request_id" in log.columns for log in self._inputs.logs):
+        if "requests" not in self._inputs.tables and self._known.by_request:
             self.findings += self._never_requested(queries)
         lacking = int(accounting.filter(2 * pl.col("n_no_hits") > pl.col("n_scored"))["n_no_hits"].sum())
         if lacking:
@@ -166,7 +170,7 @@ class Ledger:
         n_hits = self._inputs.n_hits
         used = n_hits - self._duplicates - self._rejected - self._outside
         table = [("hits", n_hits, used, self._duplicates, self._rejected, self._outside)]
-        for name in ("qrels", "evidence", "queries", "requests", "documents", "chunks"):
+        for name in TABLES:
             if name in self._inputs.tables:
                 check = self._known.checks[name]
                 outside = self._labels_outside(check.rows) if name in ("qrels", "evidence") else 0
@@ -178,10 +182,8 @@ class Ledger:
 
     def _labels_outside(self, rows: pl.DataFrame) -> int:
         """Labels of queries that no unit of the universe asks."""
-        labels = self._known.labels
-        by_request = any("request_id" in log.columns for log in self._inputs.logs)
-        if labels.queries is None and labels.requests is None and self._options.universe == "all" and not by_request:
-            return 0  # every run is asked every labelled query
+        if self._all_asked:
+            return 0
         asked = pl.concat([rows["query_id"].clear(), *self._asked_queries]).unique()
         return rows.height - rows.join(asked.to_frame("query_id"), on="query_id", how="semi").height
 
@@ -195,6 +197,11 @@ class Ledger:
         return rows.sort(rows.columns, maintain_order=True).lazy()
 
 
+def _of_run(units: pl.DataFrame) -> pl.DataFrame:
+    """The key of units of one run, without their run."""
+    return units.select(unit_key(units.columns)).drop("run_id")
+
+
 def _asked(logs: Sequence[Table]) -> dict[str, pl.DataFrame]:
     """Run -> the units that its log names without giving them a hit, without their run."""
     found: dict[str, list[pl.DataFrame]] = {}
@@ -205,5 +212,5 @@ def _asked(logs: Sequence[Table]) -> dict[str, pl.DataFrame]:
         if "run_id" not in asked.columns:
             asked = asked.with_columns(pl.lit(log.run or DEFAULT_RUN).alias("run_id"))
         for (run,), units in asked.drop_nulls().partition_by("run_id", as_dict=True).items():
-            found.setdefault(run, []).append(units.select(c for c in UNIT[1:] if c in units.columns))
+            found.setdefault(run, []).append(_of_run(units))
     return {run: pl.concat(units).unique() for run, units in found.items()}

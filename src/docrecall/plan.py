@@ -15,13 +15,13 @@ import numpy.typing as npt
 import polars as pl
 
 from docrecall import findings
-from docrecall.contract.hits import check_hits, find_offenders, read_columns, unit_key, value_rules
+from docrecall.contract.hits import check_hits, find_offenders, read_columns, value_rules
 from docrecall.contract.lookup import DEFAULT_RUN
 from docrecall.kernel.batch import Batch, find_units
 from docrecall.options import Options
 from docrecall.shards import shards
 from docrecall.sources.table import LARGEST_RANK, MOST_OPEN, Part, Table, collect, damaged
-from docrecall.tables import UNIT
+from docrecall.tables import unit_key
 
 Ints = npt.NDArray[np.int64]
 
@@ -51,7 +51,7 @@ def orders_disagree(log: Table, options: Options, batch_rows: int) -> list[pl.Da
     """
     if not {"rank", "score"} <= log.columns.keys() or any(part.format != "trec" for part in log.parts):
         return []
-    found, key = [], unit_key(log)
+    found, key = [], unit_key(log.columns)
     for rows in shards(log, batch_rows):
         whole = rows.select(*key, "rank", "score", "doc_id").drop_nulls()
         same = pl.all_horizontal(pl.col(c) == pl.col(c).shift() for c in key)
@@ -79,7 +79,7 @@ def batches(log: Table, units: pl.DataFrame | None, options: Options, batch_rows
     if units is not None:
         yield from _slices(log, units, options, batch_rows)
         return
-    key = unit_key(log)
+    key = unit_key(log.columns)
     for rows in shards(log, batch_rows):
         checked = check_hits(rows, log, options)
         units = _touched(find_units(checked.rows, key), checked.rejected, key)
@@ -113,35 +113,22 @@ def touched_in_part(units: pl.DataFrame, bad: pl.DataFrame) -> pl.DataFrame:
 
     bad: the keys of bad rows, null where a row does not say. Row order of the units stays.
     """
-    bad = bad.select(c for c in UNIT if c in bad.columns and c in units.columns)
+    bad = bad.select(unit_key(set(bad.columns) & set(units.columns)))
     some = bad.filter(pl.any_horizontal(pl.all().is_null()), pl.col("query_id").is_not_null()).unique()
-    if some.is_empty():
-        return units
-    for keys in _partial_keys(some):
-        known = [c for c in some.columns if c in keys]
-        hit = (
-            some.filter(
-                pl.all_horizontal(pl.col(c).is_not_null() if c in keys else pl.col(c).is_null() for c in some.columns)
-            )
-            .select(known)
-            .unique()
-        )
-        marked = units.join(hit.with_columns(pl.lit(True).alias("_hit")), on=known, how="left", maintain_order="left")
+    for named in some.select(pl.all().is_not_null()).unique().to_dicts():  # one round for each kind of partial key
+        known = [c for c, there in named.items() if there]
+        alike = pl.all_horizontal(pl.col(c).is_not_null() == there for c, there in named.items())
+        hit = some.filter(alike).select(known).unique().with_columns(pl.lit(True).alias("_hit"))
+        marked = units.join(hit, on=known, how="left", maintain_order="left")
         units = marked.with_columns(pl.col("rejected") | pl.col("_hit").fill_null(False)).drop("_hit")
     return units
-
-
-def _partial_keys(bad: pl.DataFrame) -> list[list[str]]:
-    """Which columns the rows of each kind name."""
-    named = bad.select(pl.all().is_not_null()).unique().to_dicts()
-    return [[c for c, there in row.items() if there] for row in named]
 
 
 def _named(units: pl.DataFrame, log: Table) -> pl.DataFrame:
     """Give the units their run: the log's own column, the caller's name, or `run`."""
     if "run_id" not in units.columns:
         units = units.with_columns(pl.lit(log.run or DEFAULT_RUN).alias("run_id"))
-    return units.select(*(c for c in UNIT if c in units.columns), "n_hits", "n_gaps", "rejected")
+    return units.select(*unit_key(units.columns), "n_hits", "n_gaps", "rejected")
 
 
 def prove_sorted(log: Table, options: Options) -> pl.DataFrame | None:
@@ -152,7 +139,7 @@ def prove_sorted(log: Table, options: Options) -> pl.DataFrame | None:
     ranks_as_logged = options.order == "rank" and options.ranks == "logged" and log.columns["rank"] == pl.Int64
     if not ranks_as_logged or not log.n_rows or log.faulty:
         return None
-    key = unit_key(log)
+    key = unit_key(log.columns)
     if any(part.null_count("doc_id") for part in log.parts) or _probe_scattered(log, key):
         return None
     if _breaks_values(log):

@@ -31,7 +31,7 @@ from docrecall.sources.mapping import Mappings, TableMap, parse_mapping
 from docrecall.sources.read import read_logs, read_table
 from docrecall.store import OutputFolder
 from docrecall.summary import Tally
-from docrecall.tables import HITS, TABLES, UNIT
+from docrecall.tables import HITS, TABLES, UNIT, unit_key
 from docrecall.universe import units_without_hits
 
 Progress = Callable[[int, int], None]
@@ -145,9 +145,8 @@ def evaluate(
     known = check_known(inputs, needs_of(inputs, measures, options), options)
     layouts = check_logs(known.logs, known.findings, options)
     names = [str(m) for m in measures]
-    by_request = any("request_id" in log.columns for log in known.logs)
-    by_query = options.unit == "query" and by_request
-    key = [c for c in UNIT if c != "request_id" or by_request]
+    by_query = options.unit == "query" and known.by_request
+    key = [c for c in UNIT if c != "request_id" or known.by_request]
     ledger, decisions = Ledger(inputs, known, options), Decisions()
     tally = Tally(names, weighted=known.labels.weighted, by_query=by_query)
     ledger.findings += [f for log in known.logs for f in orders_disagree(log, options, batch_rows)]
@@ -218,7 +217,7 @@ def _matches(inputs: Inputs, known: Known, options: Options, batch_rows: int) ->
     without_hits = units_without_hits(known, ledger.runs, ledger.asked, ledger.lost, options)
     frames.extend(match_batch(batch, known.labels, options) for batch in without_hits)
     matches = pl.concat(frames)
-    return matches.sort(*(c for c in UNIT if c in matches.columns), "doc_id")
+    return matches.sort(*unit_key(matches.columns), "doc_id")
 
 
 def _again(inputs: Inputs, options: Options, batch_rows: int, measures: Sequence[Measure]) -> Scores:

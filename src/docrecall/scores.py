@@ -13,7 +13,7 @@ from docrecall.errors import UsageError
 from docrecall.measures.grammar import Measure
 from docrecall.options import Options
 from docrecall.sources.files import FileRef
-from docrecall.tables import UNIT
+from docrecall.tables import unit_key
 
 ROWS_SCHEMA = pl.Schema(
     {"table": pl.String(), **dict.fromkeys(("read", "used", "duplicate", "rejected", "outside"), pl.Int64())}
@@ -74,7 +74,7 @@ class Scores:
     @property
     def key(self) -> list[str]:
         """The columns that tell units apart: run_id, request_id where the log has it, query_id."""
-        return [c for c in UNIT if c in self.scan().collect_schema()]
+        return unit_key(self.scan().collect_schema())
 
     def under(self, measures: Sequence[Measure]) -> Scores:
         """Give scores of the same tables that hold all of some measures: these, or those of a second pass.

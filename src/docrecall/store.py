@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +21,7 @@ from docrecall.scores import ROWS_SCHEMA, Scores
 from docrecall.show import printable
 from docrecall.sources.files import FileRef
 from docrecall.staging import MANIFEST, StagedFolder, as_json, digest, fingerprint, named
-from docrecall.tables import UNIT
+from docrecall.tables import unit_key
 from docrecall.version import __version__
 
 PER_QUERY = "per_query.parquet"
@@ -45,7 +44,7 @@ class OutputFolder(StagedFolder):
         """Write the units of one batch aside."""
         part = self.staging / "parts" / f"{len(self._parts):06}.parquet"
         with named(self.target):
-            units.sort(_key(units.columns)).write_parquet(part, compression="lz4")
+            units.sort(unit_key(units.columns)).write_parquet(part, compression="lz4")
         self._parts.append(part)
 
     def scan_parts(self) -> pl.LazyFrame:
@@ -158,10 +157,6 @@ def _manifest(scores: Scores) -> dict[str, Any]:
         "inputs": scores.inputs,
         "rows": scores.rows.to_dicts(),
     }
-
-
-def _key(columns: Iterable[str]) -> list[str]:
-    return [c for c in UNIT if c in columns]
 
 
 def _merge(scan: pl.LazyFrame, key: list[str], path: Path) -> None:

@@ -6,7 +6,7 @@ a Null-typed column. Columns that are not named here take no part in anything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -74,6 +74,11 @@ TABLES: Mapping[str, TableSpec] = {
 }
 
 UNIT = ("run_id", "request_id", "query_id")  # the key of what is scored; without request_id where nobody logs it
+
+
+def unit_key(columns: Container[str]) -> list[str]:
+    """The columns among some that tell units apart; hits whose run the caller named have no run_id."""
+    return [c for c in UNIT if c in columns]
 
 
 def plain_type(dtype: pl.DataType) -> pl.DataType:

@@ -18,14 +18,14 @@ _AT_A_TIME = 250_000
 Units = Mapping[str, Sequence[pl.DataFrame]]
 
 
-def expected_units(known: Known, runs: Sequence[str], options: Options, *, by_request: bool) -> dict[str, pl.DataFrame]:
+def expected_units(known: Known, runs: Sequence[str], options: Options) -> dict[str, pl.DataFrame]:
     """The units that each run is asked, without their run; none where only hits count.
 
     They are the listed requests; else, unless the log has requests of its own, the listed queries; else the labelled
     ones.
     """
     labels = known.labels
-    if options.universe == "hits" or (by_request and labels.requests is None):
+    if options.universe == "hits" or (known.by_request and labels.requests is None):
         return {}
     if labels.requests is not None:
         key = [c for c in labels.request_key if c != "run_id"]
@@ -56,12 +56,12 @@ def units_without_hits(
     The last batch may be empty; there is always one, so that results without units have columns too.
     """
     log = known.logs[0]
-    by_request = any("request_id" in one.columns for one in known.logs)
-    key = [c for c in UNIT if c != "run_id" and (c != "request_id" or by_request)]
+    key = [c for c in UNIT if c != "run_id" and (c != "request_id" or known.by_request)]
     types = known.labels.qrels.schema
-    rows = pl.LazyFrame(schema={**{c: log.columns[c] for c in read_columns(log)}, "rank": pl.Int64})
+    columns = frozenset(read_columns(log))
+    rows = pl.LazyFrame(schema={**{c: log.columns[c] for c in columns}, "rank": pl.Int64})
     nobody = pl.DataFrame(schema={c: log.columns[c] if c == "request_id" else types["query_id"] for c in key})
-    expected = expected_units(known, list(runs), options, by_request=by_request)
+    expected = expected_units(known, list(runs), options)
     found = 0
     for run, seen in runs.items():
         wanted = [u.select(key) for u in (expected.get(run), asked.get(run)) if u is not None]
@@ -70,9 +70,9 @@ def units_without_hits(
         )
         for start in range(0, len(missing), _AT_A_TIME):
             found += 1
-            yield Batch(_empty_units(run, missing.slice(start, _AT_A_TIME), lost), rows, frozenset(read_columns(log)))
+            yield Batch(_empty_units(run, missing.slice(start, _AT_A_TIME), lost), rows, columns)
     if not found:
-        yield Batch(_empty_units("", nobody, lost), rows, frozenset(read_columns(log)))
+        yield Batch(_empty_units("", nobody, lost), rows, columns)
 
 
 def _missing(expected: pl.DataFrame, seen: Sequence[pl.DataFrame]) -> pl.DataFrame:

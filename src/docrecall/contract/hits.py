@@ -11,17 +11,12 @@ from docrecall import findings
 from docrecall.contract.rules import Checked, Rule, fault_rules, report, span_rules, split, tagged, unknown_chunks
 from docrecall.options import Options
 from docrecall.sources.table import FAULT, FILE, LARGEST_RANK, ROW, Table, collect
-from docrecall.tables import UNIT
+from docrecall.tables import unit_key
 
 # What tells chunks of one document with one score apart, in the order of `reference.py`.
 _CONTENT = ("chunk_id", "doc_version", "chunk_start", "chunk_end", "n_tokens", "in_context")
 _MOST_TOKENS = 1 << 31  # no chunk is so long, and sums over a batch stay exact
 _SMALL_RANK = 1 << 31  # below it, unit and rank fit one number, and one number sorts fastest
-
-
-def unit_key(log: Table) -> list[str]:
-    """The columns that tell the units of one log apart; a log whose run the caller named has one run."""
-    return [c for c in UNIT if c in log.columns]
 
 
 def read_columns(log: Table) -> list[str]:
@@ -37,7 +32,7 @@ def check_hits(rows: pl.DataFrame, log: Table, options: Options) -> Checked:
     The good rows have the unit key, rank (Int64, from 1, rising within each unit) and `read_columns`; the rows of a
     unit stand together. Every row is good, a collapsed duplicate, or rejected.
     """
-    key = unit_key(log)
+    key = unit_key(log.columns)
     rows, bad = split(rows, row_rules(log, options))
     rows, place = placed(rows, key, log.used, options)
     rows, duplicates, clashing = _resolve_repeats(rows, place, options)
@@ -57,7 +52,7 @@ def check_hits(rows: pl.DataFrame, log: Table, options: Options) -> Checked:
 
 def row_rules(log: Table, options: Options, *, values: bool = True) -> list[Rule]:
     """The rules that one row can break by itself. values: whether those of `value_rules` are among them."""
-    own = [c for c in (*unit_key(log), "doc_id", "chunk_id") if c in log.columns and c not in log.looked_up]
+    own = [c for c in (*unit_key(log.columns), "doc_id", "chunk_id") if c in log.columns and c not in log.looked_up]
     ids = [Rule("null_id", c, pl.col(c).is_null()) for c in own if c != "chunk_id" or log.looked_up]
     if log.looked_up:
         ids += unknown_chunks(log)
@@ -100,9 +95,9 @@ def find_offenders(log: Table, options: Options) -> list[pl.DataFrame]:
     rules = row_rules(log, options)
     broken = pl.any_horizontal(rule.broken for rule in rules)
     named = [c for rule in rules for c in rule.broken.meta.root_names() if c != FAULT]
-    columns = list(dict.fromkeys([*unit_key(log), "doc_id", *(["chunk_id"] if log.looked_up else []), *named]))
+    columns = list(dict.fromkeys([*unit_key(log.columns), "doc_id", *(["chunk_id"] if log.looked_up else []), *named]))
     _, bad = split(log.read(columns, where=broken), rules)
-    return report(bad, log, unit_key(log), options)[1]
+    return report(bad, log, unit_key(log.columns), options)[1]
 
 
 def _rank_rules(options: Options) -> list[Rule]:

@@ -36,6 +36,11 @@ class Known(NamedTuple):
     checks: Mapping[str, Checked]
     findings: list[pl.DataFrame]
 
+    @property
+    def by_request(self) -> bool:
+        """Whether logged requests are the units."""
+        return any("request_id" in log.columns for log in self.logs)
+
 
 def check_known(inputs: Inputs, needs: Needs, options: Options) -> Known:
     """Read and check every table but hits, and look at what footers and names tell about all of them.

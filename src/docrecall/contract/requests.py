@@ -7,21 +7,16 @@ import polars as pl
 from docrecall.contract.rules import Checked, Rule, fault_rules, null_rules, report, split
 from docrecall.options import Options
 from docrecall.sources.table import Table
-from docrecall.tables import UNIT
-
-
-def request_key(table: Table) -> list[str]:
-    """The columns that tell requests apart; without run_id they are those of every run."""
-    return [c for c in UNIT if c in table.columns]
+from docrecall.tables import unit_key
 
 
 def check_requests(table: Table, options: Options) -> Checked:
     """Read and check the requests.
 
-    The good rows have the key, `retrieved` and `answered` (null where a column is absent), each key once. A request
-    that is listed twice is bad in all its rows.
+    The good rows have the key (without run_id it is that of every run), `retrieved` and `answered` (null where a column
+    is absent), each key once. A request that is listed twice is bad in all its rows.
     """
-    key = request_key(table)
+    key = unit_key(table.columns)
     flags = [c for c in ("retrieved", "answered") if c in table.columns]
     rows = table.read([*key, *flags])
     rules = [*fault_rules(table), *null_rules(table, *key)]

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from docrecall.measures.definition import Ints
-from docrecall.tables import UNIT
+from docrecall.tables import unit_key
 
 
 class ByQuery:
@@ -67,7 +67,7 @@ class Labels:
     @property
     def request_key(self) -> list[str]:
         """The columns that the list of requests tells units by."""
-        return [] if self.requests is None else [c for c in UNIT if c in self.requests.columns]
+        return [] if self.requests is None else unit_key(self.requests.columns)
 
     @property
     def weighted(self) -> bool:

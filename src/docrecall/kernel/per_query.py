@@ -19,7 +19,7 @@ from docrecall.measures.definition import Floats
 from docrecall.measures.grammar import CutUnit, Measure
 from docrecall.measures.registry import REGISTRY
 from docrecall.options import Options
-from docrecall.tables import UNIT
+from docrecall.tables import unit_key
 
 _NARROW_GAP = 2  # what splitters drop between chunks is a line break or two
 
@@ -63,7 +63,7 @@ def score_batch(batch: Batch, labels: Labels, measures: Sequence[Measure], optio
     counted = _Counted(matched, options)
     values = units.with_columns(_values(counted, measure, scored) for measure in measures)
     inside = values.filter("listed")
-    key = [c for c in UNIT if c in units.columns]
+    key = unit_key(units.columns)
     others = ("weight", "answered", "gold", "ceiling")
     return BatchScores(
         units=inside.select(*key, "status", "n_hits", "n_judged", *map(str, measures), *others),
@@ -97,7 +97,7 @@ def match_batch(batch: Batch, labels: Labels, options: Options) -> pl.DataFrame:
         },
         schema={"label": pl.Int64, "first_rank": pl.Int64, "doc_position": pl.Int64},
     )
-    key = [c for c in UNIT if c in units.columns]
+    key = unit_key(units.columns)
     wanted = units.filter("listed", pl.col("status") == "scored").select(pl.col("unit").cast(pl.Int64), *key)
     return (
         matched.labels.with_row_index("label")

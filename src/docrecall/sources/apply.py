@@ -12,7 +12,7 @@ from docrecall.show import printable
 from docrecall.sources.mapping import Source, TableMap, needed_names
 from docrecall.sources.table import FAULT, LINE, column_fault, fault_bit
 from docrecall.sources.values import FALSE, MARK, TRUE, read_values, whole_number
-from docrecall.tables import UNIT, TableSpec
+from docrecall.tables import TableSpec, unit_key
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def apply(raw: pl.DataFrame, spec: TableSpec, tmap: TableMap, *, text: bool, mar
     # A list without elements is a unit without hits, if it can be told whose.
     named = (pl.col(FAULT) == 0) & (pl.col("query_id").is_not_null() if "query_id" in asked.columns else False)
     rows = pl.concat([rows, asked.filter(~named)])
-    asked = asked.filter(named).select(c for c in UNIT if c in asked.columns)
+    asked = asked.filter(named).select(unit_key(asked.columns))
     return Applied(rows, asked if spec.name == "hits" and asked.height else None)
 
 
