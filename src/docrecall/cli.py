@@ -46,9 +46,20 @@ class FunnelOptions:
         ),
     ] = False
     cut: Annotated[str, Parameter(help="The cut that documents and passages must be in.")] = "@10"
-    budget: Annotated[str, Parameter(help="The token budget; left out where nobody counted tokens.")] = "@2000tokens"
+    budget: Annotated[str, Parameter(help="The token budget, or none; left out where nobody counted tokens.")] = (
+        "@2000tokens"
+    )
     coverage: Annotated[float, Parameter(help="The share of a passage that must be there.")] = 1.0
     need: Annotated[Literal["any", "all"], Parameter(help="Any relevant document and passage, or all of them.")] = "any"
+
+    def asked(self) -> dict[str, Any] | None:
+        """The arguments of `docrecall.funnel`, or None where no funnel is asked for."""
+        if not self.funnel:
+            if self != FunnelOptions():
+                raise UsageError("--cut, --budget, --coverage and --need say how --funnel is followed: add --funnel.")
+            return None
+        budget = None if self.budget == "none" else self.budget
+        return {"cut": self.cut, "budget": budget, "coverage": self.coverage, "need": self.need}
 
 
 Format = Literal["table", "json", "csv", "markdown", "parquet"]
@@ -129,21 +140,18 @@ def score(
     from docrecall.sources.mapping import parse_mapping  # noqa: PLC0415
 
     options = Options(**asdict(policies or Policies()))
-    follow_by: dict[str, Any] = asdict(funnel or FunnelOptions())
+    follow_by = (funnel or FunnelOptions()).asked()
     asked = list(parse_all(DEFAULT_MEASURES if measure is None else measure))
-    wants_funnel = follow_by.pop("funnel")
     inputs = open_tables(named_paths(tables.hits), tables.labels, parse_mapping(tables.map, tables.read))
-    if wants_funnel:  # one pass, and results that can be followed again after `load`
-        evidence, tokens = "evidence" in inputs.tables, inputs.counts_tokens()
-        planned = plan_steps(**follow_by, evidence=evidence, tokens=tokens)
-        asked += [step.measure for step in planned if step.measure is not None]
+    if follow_by is not None:  # one pass, and results that can be followed again after `load`
+        asked += plan_steps(inputs, **follow_by).measures
     wanted = parse_all(asked)
     with _progress() as progress:
         more: dict[str, Any] = {} if batch_rows is None else {"batch_rows": batch_rows}
         scores = score_inputs(inputs, wanted, options, out=out, progress=progress, **more)
     if out is not None:
         print(f"docrecall: results are in {printable(out)}", file=sys.stderr)
-    steps = follow(scores, **follow_by) if wants_funnel else None
+    steps = None if follow_by is None else follow(scores, **follow_by)
     with _printing():
         if format == "table":
             terminal.print_scores(scores, terminal.console())

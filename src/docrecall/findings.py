@@ -23,11 +23,16 @@ SCHEMA = findings_schema()
 
 
 class Kind(NamedTuple):
-    """A kind of finding: how much it matters, what was found, and what that means or what to do."""
+    """A kind of finding: how much it matters, what was found, and what that means or what to do.
+
+    found begins with a plural noun, and reads the same after its singular. ids: what the examples are, where they are
+    not those of what is counted.
+    """
 
     severity: Severity
     found: str
     means: str
+    ids: str = ""
 
 
 # The name of a broken rule is also the `reason` of the rows that `on_bad_rows="reject"` sets aside.
@@ -79,23 +84,23 @@ KINDS: Mapping[str, Kind] = {
     ),
     "rank_conflict": Kind(
         "error",
-        "hits that share the rank of another hit of their unit but differ from it",
+        "hits on the rank of another hit of the same unit, with other content",
         "A rank belongs to one hit. Were two logs or two runs put together? A run_id column tells runs apart.",
     ),
     "score_null": Kind("error", "hits without a score", "Ordering by score needs a score in every row."),
     "score_nan": Kind("error", "hits with a NaN score", "NaN has no place in an order."),
     "relevance_null": Kind("error", "labels without a relevance", "Leave the column out if every label has grade 1."),
     "label_two_grades": Kind(
-        "error", "labels that give one (query_id, doc_id) several grades", "Keep one grade for each pair."
+        "error", "labels of a (query_id, doc_id) with several grades", "Keep one grade for each pair."
     ),
     "label_two_versions": Kind(
-        "error", "labels that give one (query_id, doc_id) several versions", "Keep one version for each pair."
+        "error", "labels of a (query_id, doc_id) with several versions", "Keep one version for each pair."
     ),
-    "tokens_null": Kind("error", "hits without a number of tokens", "A budget of tokens needs them in every row."),
-    "tokens_negative": Kind("error", "hits with a negative number of tokens", "Tokens are counted from 0."),
-    "tokens_too_large": Kind("error", "hits with 2^31 tokens or more", "No chunk is so long."),
+    "tokens_null": Kind("error", "rows without a number of tokens", "A budget of tokens needs them in every row."),
+    "tokens_negative": Kind("error", "rows with a negative number of tokens", "Tokens are counted from 0."),
+    "tokens_too_large": Kind("error", "rows with 2^31 tokens or more", "No chunk is so long."),
     "context_null": Kind(
-        "error", "hits without a word on whether they were passed on", "in_context is true or false in every row."
+        "error", "hits without a word on being passed on", "in_context is true or false in every row."
     ),
     "span_half": Kind("error", "rows with one end of a span", "A span has a start and an end, or neither."),
     "span_negative": Kind("error", "rows with a span that begins below 0", "Offsets count characters from 0."),
@@ -109,13 +114,17 @@ KINDS: Mapping[str, Kind] = {
     "chunk_unknown": Kind(
         "error",
         "hits of a chunk that the table of chunks does not have",
-        "The table of chunks must be that of the index that the log came from.",
+        "The table of chunks must be that of the index that the log came from; its run_id, where it has one, is that "
+        "of the hits.",
+        "chunks",
     ),
     "chunk_repeated": Kind(
-        "error", "rows that repeat a chunk_id", "Each chunk stands once (once for each run, where run_id is there)."
+        "error",
+        "rows with a repeated chunk_id",
+        "Each chunk stands once (once for each run, where run_id is there).",
     ),
     "document_repeated": Kind(
-        "error", "rows that repeat a document at the same version", "Each version of a document stands once."
+        "error", "rows with a document repeated at the same version", "Each version of a document stands once."
     ),
     "alias_conflict": Kind(
         "error", "rows of a document with several aliases", "A document has one other name at most."
@@ -124,16 +133,18 @@ KINDS: Mapping[str, Kind] = {
         "error", "documents whose aliases lead round in a circle", "alias_of must lead to a document without alias."
     ),
     "request_repeated": Kind(
-        "error", "rows that repeat a request", "Each request stands once, or it would weigh double."
+        "error", "rows with a repeated request", "Each request stands once, or it would weigh double."
     ),
     "weight_invalid": Kind("error", "rows with a weight that is negative or not finite", "Weights are 0 or more."),
-    "query_repeated": Kind("error", "rows that repeat a query_id", "Each query stands once, or it would weigh double."),
+    "query_repeated": Kind(
+        "error", "rows with a repeated query_id", "Each query stands once, or it would weigh double."
+    ),
     "status_unknown": Kind(
         "error", "rows with an unknown status", "It may be answerable, unanswerable, unlabelled or null."
     ),
     "ids_collapse": Kind(
         "error",
-        'ids that become another id under normalize_ids="NFC"',
+        'ids equal to another id under normalize_ids="NFC"',
         "Two ids would be taken for one. Rename one of them, or do not normalise.",
     ),
     "other_run": Kind(
@@ -143,7 +154,7 @@ KINDS: Mapping[str, Kind] = {
         "The tag of a TREC run is left out by --read hits=trec:query_id,_,doc_id,rank,score,_.",
     ),
     # tables that do not fit together
-    "no_shared_queries": Kind("error", "queries with hits, none of which has a label", "No query id is in common."),
+    "no_shared_queries": Kind("error", "queries with hits, not one of them with a label", "No query id is in common."),
     "version_mismatch": Kind(
         "warning",
         "hits of labelled documents at another version than the labelled one",
@@ -165,26 +176,27 @@ KINDS: Mapping[str, Kind] = {
         "hits of units whose ranks and scores put them in another order",
         'trec_eval reads the scores and never the ranks: order="trec_eval" (--order trec_eval) gives its numbers.',
     ),
-    "tied_scores": Kind("info", "hits that share their score within the unit", "Ties are ordered by id."),
+    "tied_scores": Kind("info", "hits with the score of another hit of the unit", "Ties are ordered by id."),
     "unlabelled_hits": Kind("info", "hits of units without labels", "They are in no mean."),
-    "outside_universe": Kind("info", "hits of queries that are not listed", "They are counted and not used."),
-    "files_left_out": Kind("info", "files left out because their names start with . or _", "They were not read."),
+    "outside_universe": Kind("info", "hits of units that are not listed", "They are counted and not used."),
+    "files_left_out": Kind("info", "files left out for names that start with . or _", "They were not read."),
     "label_conflict": Kind("warning", "queries whose stated label_status the labels contradict", "The status wins."),
     "stale_labels": Kind(
         "warning",
-        "queries with labels for a version that the index no longer serves",
-        'They leave the mean; stale="keep" (--stale keep) scores them, with such documents as misses.',
+        "labels of a version that the index no longer serves",
+        'By default their units leave the mean; stale="keep" (--stale keep) scores them, such documents as misses.',
     ),
     "evidence_without_label": Kind(
-        "info", "documents of evidence that the labels of their query do not name", "Passages count all the same."
+        "info", "documents of evidence not named by the labels of the query", "Passages count all the same."
     ),
     "gold_not_in_index": Kind(
         "warning",
-        "relevant labels whose document is not in the table of documents",
+        "labels of relevant documents that the table of documents does not have",
         "They stay in the denominator; the ceiling of doc_recall says what can be reached.",
+        "documents",
     ),
     "labels_never_requested": Kind(
-        "info", "labelled queries that no request asked", "Requests are the units here, so these are in no mean."
+        "info", "queries with labels that no request asked", "Requests are the units here, so these are in no mean."
     ),
     "narrow_gaps": Kind(
         "warning",
@@ -193,43 +205,51 @@ KINDS: Mapping[str, Kind] = {
     ),
     "no_shared_requests": Kind(
         "warning",
-        "requests, none of which has a hit in a log that has hits",
+        "requests without a hit, all that are listed, beside a log that has hits",
         "Do both sides name runs, requests and queries the same way? From 20 such requests on this is an error.",
     ),
     "no_shared_chunks": Kind(
         "warning",
-        "units with hits and gold chunks, none of which their run knows",
+        "units with hits and gold chunks, in runs that know no gold chunk",
         "Gold chunk ids do not survive another chunking; spans (start, end) do. From 20 such units on this is an error "
         "for measures of chunks.",
+        "chunks",
+    ),
+    "versions_not_logged": Kind(
+        "warning",
+        "hits of runs without doc_version, beside runs that have it",
+        'They count at any version, those of the other runs at the labelled one only. versions="ignore" '
+        "(--versions ignore) treats all runs alike.",
     ),
     "near_miss_ids": Kind(
         "warning",
-        "label ids that no hit has, but that one would have after trimming or NFC",
+        "ids of labels without a hit that would have one after trimming or NFC",
         'Ids are compared exactly. See normalize_ids="NFC", or trim them at the source.',
     ),
     "no_shared_documents": Kind(
         "warning",
-        "labelled units with hits, and no document id in common between all hits and all labels",
+        "units with labels and hits, and no document id in common between all hits and all labels",
         "Do both sides name documents the same way? From 20 such units on this is an error.",
+        "documents",
     ),
     "mostly_without_hits": Kind(
         "warning",
-        "scored units without hits, more than half of their run",
+        "units scored without hits, more than half of the run",
         'If the log covers only part of the labels, score with universe="hits" (--universe hits).',
     ),
     "nothing_scored": Kind(
         "warning",
-        "units, none of which could be scored in their run",
+        "units of runs in which nothing could be scored",
         "Every mean there is null. The accounting says why: look at the labels and at min_relevance.",
     ),
     "no_rank_zero": Kind(
         "warning",
-        "hits, none of which has rank 0 though rank_base is 0",
+        "hits without a single rank 0 though rank_base is 0",
         "If the best hits of this log have rank 1, every rank is read one too deep: leave rank_base at 1.",
     ),
     "likely_meant": Kind(
         "warning",
-        "columns that look like this one and are not read",
+        "columns of a like name, not read",
         "If it is meant, map it: --map TABLE.COLUMN=NAME (map= in Python), or TABLE.COLUMN=not:NAME if it says the "
         "opposite.",
     ),
@@ -307,11 +327,13 @@ def describe(row: Mapping[str, Any]) -> str:
     kind = KINDS[row["code"]]
     place = row["table"] if row["column"] is None else f"{row['table']}.{row['column']}"
     parts = [f"{place}: {_counted(row['n_rows'], kind.found)}"]
-    if row["n_queries"]:
-        parts.append(f" in {_counted(row['n_queries'], 'units' if row['table'] == 'hits' else 'queries')}")
+    touched = "units" if row["table"] == "hits" else "queries"
+    if row["n_queries"] and not (row["n_queries"] == row["n_rows"] and kind.found.startswith(touched)):
+        parts.append(f" in {_counted(row['n_queries'], touched)}")
     if row["examples"]:
         more = ", .." if row["n_queries"] > len(row["examples"]) == MOST_EXAMPLES else ""
-        parts.append(f" ({', '.join(printable(e) for e in row['examples'])}{more})")
+        what = "chunks " if row["table"] == "chunks" else f"{kind.ids} " if kind.ids else ""
+        parts.append(f" ({what}{', '.join(printable(e) for e in row['examples'])}{more})")
     if row["file"]:
         parts.append(f", first in {printable(row['file'])}")
     return f"{''.join(parts)}. {kind.means}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import polars as pl
 
@@ -29,6 +29,13 @@ FUNNEL_SCHEMA = pl.Schema(
 )
 
 
+class Given(Protocol):
+    """What is known of the tables: those that are about to be read, or those that scores came from."""
+
+    def reads(self, table: str, *columns: str) -> bool:
+        """Whether a table was given, with some columns in all of its files."""
+
+
 @dataclass(frozen=True)
 class Step:
     """A step: its name, the measure that must be 1, and what it says. The first and the last have no measure."""
@@ -36,6 +43,19 @@ class Step:
     name: str
     measure: Measure | None
     meaning: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The steps of a funnel, in order, and a sentence for each that was left out, and why."""
+
+    steps: tuple[Step, ...]
+    left_out: tuple[str, ...]
+
+    @property
+    def measures(self) -> list[Measure]:
+        """What must be scored for it, each measure once."""
+        return list(dict.fromkeys(step.measure for step in self.steps if step.measure is not None))
 
 
 @dataclass(frozen=True)
@@ -47,12 +67,13 @@ class Funnel:
       lost (units that passed the step before, and not this one; for the first step those that are not scored), unknown
       (units that passed because they have no label for this step, such as no gold passage).
     lost: the key of each unit that was lost, with the step: a frame to join on, sorted.
-    steps: what the steps mean, in order.
+    steps: what the steps mean, in order. left_out: a sentence for each step that the tables cannot answer to.
     """
 
     table: pl.DataFrame
     lost: pl.DataFrame
     steps: tuple[Step, ...]
+    left_out: tuple[str, ...] = ()
 
 
 def funnel(
@@ -67,42 +88,49 @@ def funnel(
     Steps: labelled (scored) -> retrieved (a relevant document anywhere in the log) -> in_cut (inside `cut`) -> passage
     (a gold passage covered to `coverage` inside `cut`; where evidence was given) -> in_budget (the same inside the
     token budget) -> answered (by `scores.decided`). need: whether any relevant document or passage is enough, or all
-    are needed. budget: None leaves its step out, and so does the default where nobody counted tokens. Where the scores
-    lack a measure of these the tables are read once more.
+    are needed. budget: None leaves its step out, and so does the default where nobody counted tokens; passages are left
+    out where neither hits nor chunks have what covers them. Where the scores lack a measure of these the tables are
+    read once more.
 
     Raises UsageError for words that have no meaning here, and after `load` when measures are missing; DataError when
     another budget is asked for and the log does not say how many tokens its chunks have.
     """
-    tokens = scores.reads("hits", "n_tokens") or scores.reads("chunks", "n_tokens")
-    logged = scores.reads("requests", "answered") or scores.reads("requests", "retrieved")
-    steps = plan_steps(cut, budget, coverage, need, evidence=scores.reads("evidence"), tokens=tokens, logged=logged)
-    told = scores.under(list(dict.fromkeys(step.measure for step in steps if step.measure is not None)))
+    plan = plan_steps(scores, cut, budget, coverage, need)
+    told = scores.under(plan.measures)
     key = told.key
-    units = told.scan().select(*key, "status", *dict.fromkeys(str(s.measure) for s in steps if s.measure))
+    units = told.scan().select(*key, "status", *map(str, plan.measures))
     answered = told.decided.select(*key, "answered")
     followed = units.join(answered, on=key, how="left", validate="1:1").sort(key).collect()
-    return _follow(followed, key, steps, sorted(scores.accounting["run_id"]))
+    return _follow(followed, key, plan, sorted(scores.accounting["run_id"]))
 
 
-def plan_steps(
-    cut: str, budget: str | None, coverage: float, need: Need, *, evidence: bool, tokens: bool, logged: bool = True
-) -> tuple[Step, ...]:
-    """The steps of a funnel.
-
-    evidence: whether passages are known; tokens: whether anybody counted tokens; logged: whether anybody logged what
-    was answered.
-    """
+def plan_steps(given: Given, cut: str, budget: str | None, coverage: float, need: Need) -> Plan:
+    """Decide which steps the tables can answer to."""
     if need not in get_args(Need):
         raise UsageError(f"need is {need!r}; it may be {' or '.join(get_args(Need))}.")
-    at_most = None if budget is None or (budget == DEFAULT_BUDGET and not tokens) else _cut(budget)
-    answered = "that were answered" if logged else "with any hit to answer from (nobody logged answers)"
-    return (
-        *_steps(_cut(cut), at_most, coverage, need, evidence=evidence),
-        Step("answered", None, answered),
-    )
+    if not isinstance(coverage, int | float) or isinstance(coverage, bool) or not 0 < coverage <= 1:
+        raise UsageError(f"coverage is {coverage!r}; it must be a number above 0 and at most 1.")
+    left_out = []
+    spans = given.reads("hits", "chunk_start", "chunk_end") or given.reads("chunks", "chunk_start", "chunk_end")
+    whole = given.reads("hits", "chunk_id") and not given.reads("evidence", "start")
+    passages = given.reads("evidence") and (spans or whole)
+    if given.reads("evidence") and not passages:
+        left_out.append("passage: neither hits nor chunks say where chunks begin and end (chunk_start, chunk_end)")
+    tokens = given.reads("hits", "n_tokens") or given.reads("chunks", "n_tokens")
+    if budget == DEFAULT_BUDGET and not tokens:
+        left_out.append("in_budget: neither hits nor chunks say how many tokens chunks have (n_tokens)")
+        budget = None
+    answered = "that were answered" if answers_logged(given) else "with any hit to answer from (nobody logged answers)"
+    steps = _steps(_cut(cut), None if budget is None else _cut(budget), coverage, need, passages=passages)
+    return Plan((*steps, Step("answered", None, answered)), tuple(left_out))
 
 
-def _steps(cut: Cut, budget: Cut | None, coverage: float, need: Need, *, evidence: bool) -> Iterator[Step]:
+def answers_logged(given: Given) -> bool:
+    """Whether somebody logged what was answered."""
+    return given.reads("requests", "answered") or given.reads("requests", "retrieved")
+
+
+def _steps(cut: Cut, budget: Cut | None, coverage: float, need: Need, *, passages: bool) -> Iterator[Step]:
     which, how_many = ("hit", "a") if need == "any" else ("all", "every")
     document, passage = f"{how_many} relevant document", f"{how_many} gold passage"
     covered = f"covered to {coverage:.0%} "
@@ -110,9 +138,9 @@ def _steps(cut: Cut, budget: Cut | None, coverage: float, need: Need, *, evidenc
     yield Step("labelled", None, "whose labels say what is relevant")
     yield Step("retrieved", Measure(f"doc_{which}", Cut("all")), f"with {document} anywhere in the log")
     yield Step("in_cut", Measure(f"doc_{which}", cut), f"with {document} inside @{cut}")
-    if evidence:
+    if passages:
         yield Step("passage", Measure(f"evidence_{which}", cut, share), f"with {passage} {covered}inside @{cut}")
-    if budget is not None and evidence:
+    if budget is not None and passages:
         at = Measure(f"evidence_{which}", budget, share)
         yield Step("in_budget", at, f"with {passage} {covered}inside @{budget}")
     elif budget is not None:
@@ -128,14 +156,14 @@ def _cut(text: str) -> Cut:
         ) from None
 
 
-def _follow(units: pl.DataFrame, key: list[str], steps: tuple[Step, ...], runs: list[str]) -> Funnel:
+def _follow(units: pl.DataFrame, key: list[str], plan: Plan, runs: list[str]) -> Funnel:
     """Take the steps one after the other; a unit without a value for a step passes it, and is counted."""
     rows: list[dict[str, Any]] = []
     lost: list[pl.DataFrame] = []
     left = units
     start = dict.fromkeys(runs, 0) | _per_run(units.filter(pl.col("status") == "scored"))
     before = dict.fromkeys(runs, 0) | _per_run(units)
-    for step in steps:
+    for step in plan.steps:
         passes, unknown = _passes(step)
         gone = left.filter(~passes)
         unsure = _per_run(left.filter(unknown))
@@ -157,7 +185,7 @@ def _follow(units: pl.DataFrame, key: list[str], steps: tuple[Step, ...], runs: 
         ]
         before = n
     table = pl.DataFrame(rows, schema=FUNNEL_SCHEMA).sort("run_id", maintain_order=True)
-    return Funnel(table, pl.concat(lost).sort(key), steps)
+    return Funnel(table, pl.concat(lost).sort(key), plan.steps, plan.left_out)
 
 
 def _passes(step: Step) -> tuple[pl.Expr, pl.Expr]:

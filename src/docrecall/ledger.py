@@ -123,15 +123,15 @@ class Ledger:
         queries += [bad["query_id"] for bad in self._lost]
         if qrels.height and sum(map(len, queries)):
             if not self._met and not self._share_a_query(queries):
-                refuse_no_shared_query(queries, qrels)
+                refuse_no_shared_query(queries, self._known)
             if not self._matches and self._mismatched_units >= MANY and "documents" in depends:
                 refuse_other_versions(self.findings, self._mismatched_units)
             if not self._matches and not self._mismatched_units and self._labelled_hit_units:
                 matters = "documents" in depends
-                self.findings += no_shared_document(self._known.logs, qrels, self._labelled_hit_units, matters=matters)
-            self.findings += near_queries(queries, qrels)
+                self.findings += no_shared_document(self._known, self._labelled_hit_units, matters=matters)
+            self.findings += near_queries(queries, self._known)
             altered = pl.concat(self._altered).unique()
-            self.findings += near_documents(self._known.logs, qrels, altered)
+            self.findings += near_documents(self._known, altered)
             self.findings += no_shared_chunk(self._known, pl.concat(self._gold_chunks), matters="chunks" in depends)
         if self._outside and not self._hit_units and self._known.labels.requests is not None:
             self.findings += no_shared_request(self._known.labels.requests, self._units)
@@ -142,7 +142,7 @@ class Ledger:
             self.findings.append(findings.finding("mostly_without_hits", "hits", None, lacking, n_queries=lacking))
         unscored = int(accounting.filter(pl.col("n_scored") == 0)["n_total"].sum())
         if unscored:
-            self.findings.append(findings.finding("nothing_scored", "qrels", None, unscored))
+            self.findings.append(findings.finding("nothing_scored", self._known.label_table, None, unscored))
 
     def _share_a_query(self, queries: list[pl.Series]) -> bool:
         """Whether bad rows, which the kernel does not meet, show that both sides name queries in the same way."""
@@ -163,7 +163,9 @@ class Ledger:
         seen = pl.concat([known.clear(), *queries])
         never = known.filter(~known.is_in(seen.implode()))
         n = len(never)
-        return [findings.finding("labels_never_requested", "qrels", None, n, n_queries=n, examples=never)]
+        return [
+            findings.finding("labels_never_requested", self._known.label_table, None, n, n_queries=n, examples=never)
+        ]
 
     def rows(self) -> pl.DataFrame:
         """One row per table: read = used + duplicate + rejected + outside."""

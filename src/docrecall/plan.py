@@ -90,7 +90,7 @@ def batches(log: Table, units: pl.DataFrame | None, options: Options, batch_rows
             log.parts,
             read=rows.height,
             duplicates=checked.duplicates,
-            rejected=checked.rejected,
+            rejected=_of_its_run(checked.rejected, log),
             findings=checked.findings,
         )
 
@@ -125,10 +125,14 @@ def touched_in_part(units: pl.DataFrame, bad: pl.DataFrame) -> pl.DataFrame:
 
 
 def _named(units: pl.DataFrame, log: Table) -> pl.DataFrame:
-    """Give the units their run: the log's own column, the caller's name, or `run`."""
-    if "run_id" not in units.columns:
-        units = units.with_columns(pl.lit(log.run or DEFAULT_RUN).alias("run_id"))
-    return units.select(*unit_key(units.columns), "n_hits", "n_gaps", "rejected")
+    return _of_its_run(units, log).select(*unit_key([*units.columns, "run_id"]), "n_hits", "n_gaps", "rejected")
+
+
+def _of_its_run(rows: pl.DataFrame, log: Table) -> pl.DataFrame:
+    """Give units or rows their run: the log's own column, the caller's name, or `run`."""
+    if "run_id" in rows.columns:
+        return rows
+    return rows.with_columns(pl.lit(log.run or DEFAULT_RUN).alias("run_id"))
 
 
 def prove_sorted(log: Table, options: Options) -> pl.DataFrame | None:

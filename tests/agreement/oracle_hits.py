@@ -18,6 +18,20 @@ KNOWN_HITS = (
 NOT_SUPPLIED: dict[str, Any] = {}
 
 
+def chunk_fault(row: dict[str, Any], used: set[str]) -> tuple[str, str | None] | None:
+    """What is wrong with the tokens or the span of a chunk, where they are used."""
+    if "n_tokens" in used and (row["n_tokens"] is None or row["n_tokens"] < 0):
+        return "tokens_null" if row["n_tokens"] is None else "tokens_negative", "n_tokens"
+    start, end = row.get("chunk_start"), row.get("chunk_end")
+    if "chunk_start" not in used or (start is None and end is None):
+        return None
+    if start is None or end is None:
+        return "span_half", "chunk_start" if start is None else "chunk_end"
+    if start < 0:
+        return "span_negative", "chunk_start"
+    return ("span_order", "chunk_end") if end < start else None
+
+
 class Chunks(Checked):
     """What is known of chunks: by run where the table has runs, and by document where hits name theirs."""
 
@@ -30,7 +44,10 @@ class Chunks(Checked):
         keys = Counter(self._key(row.get("run_id"), row["doc_id"], row["chunk_id"]) for row in self.raw)
         self._twice = {key for key, n in keys.items() if n > 1}
         good = self.part(self._fault)
-        self._rows = {self._key(row.get("run_id"), row["doc_id"], row["chunk_id"]): row for row in good}
+        # A run that stops at bad chunks does not tell their hits as unknown besides.
+        stops = call.options.get("on_bad_rows", "error") == "error"
+        found = self.raw if stops else good
+        self._rows = {self._key(row.get("run_id"), row["doc_id"], row["chunk_id"]): row for row in found}
         self._known = {(row.get("run_id"), row["doc_id"], row["chunk_id"]) for row in good}
 
     def _key(self, run: Any, doc: Any, chunk: Any) -> tuple[Any, ...]:
@@ -40,7 +57,7 @@ class Chunks(Checked):
         if fault := first_null(row, ("chunk_id", "doc_id", "run_id")):
             return fault
         key = self._key(row.get("run_id"), row["doc_id"], row["chunk_id"])
-        return ("chunk_repeated", "chunk_id") if key in self._twice else None
+        return ("chunk_repeated", "chunk_id") if key in self._twice else chunk_fault(row, self.call.supplied)
 
     def find(self, run: Any, doc: Any, chunk: Any) -> dict[str, Any] | None:
         """The row of a chunk, or None."""
@@ -161,20 +178,11 @@ class Log:
         return (code, "rank") if code else None
 
     def _used_fault(self, full: dict[str, Any]) -> tuple[str, str | None] | None:
-        """The rules of columns that a measure uses."""
-        used = self.call.used
-        if "n_tokens" in used and (full["n_tokens"] is None or full["n_tokens"] < 0):
-            return "tokens_null" if full["n_tokens"] is None else "tokens_negative", "n_tokens"
-        if "in_context" in used and full["in_context"] is None:
-            return "context_null", "in_context"
-        start, end = full.get("chunk_start"), full.get("chunk_end")
-        if "chunk_start" not in used or (start is None and end is None):
-            return None
-        if start is None or end is None:
-            return "span_half", "chunk_start" if start is None else "chunk_end"
-        if start < 0:
-            return "span_negative", "chunk_start"
-        return ("span_order", "chunk_end") if end < start else None
+        """The rules of columns that a measure uses and that the table of chunks, which is checked too, did not lend."""
+        used = self.call.used - self.call.supplied
+        if fault := chunk_fault(full, used):
+            return fault
+        return ("context_null", "in_context") if "in_context" in used and full["in_context"] is None else None
 
     def _note(self, unit: Unit, full: dict[str, Any]) -> None:
         """Note what any row shows, good or bad."""

@@ -65,7 +65,7 @@ FAULTS = [
     of("huge u64 rank", "2^53 or more", hits={"rank": pl.Series([1, 2**64 - 1, 1], dtype=pl.UInt64)}),
     of("ranks from 0", "hits.rank: 2 hits with rank 0", "--rank-base 0", "q1, q2", hits={"rank": [0, 1, 0]}),
     of("negative rank", "hits.rank: 1 hit with a rank below the first", hits={"rank": [-1, 1, 1]}),
-    of("rank twice", "hits.rank: 2 hits that share the rank", "1 unit (q1)", hits={"rank": [1, 1, 1]}),
+    of("rank twice", "hits.rank: 2 hits on the rank of another", "1 unit (q1)", hits={"rank": [1, 1, 1]}),
     of("null score", "hits.score: 1 hit without a score", hits={"score": [1.0, None, 2.0]}, options=BY_SCORE),
     of("NaN score", "hits.score: 1 hit with a NaN", hits={"score": [1.0, float("nan"), 2.0]}, options=BY_SCORE),
     of("null query in hits", "hits.query_id: 1 row without an id", hits={"query_id": ["q1", None, "q2"]}),
@@ -96,12 +96,12 @@ FAULTS = [
     ),
     of(
         "two grades",
-        "qrels.relevance: 2 labels that give one (query_id, doc_id) several grades in 1 query (q1)",
+        "qrels.relevance: 2 labels of a (query_id, doc_id) with several grades in 1 query (q1)",
         "qrels.parquet",
         qrels={"query_id": ["q1", "q1"], "doc_id": ["a", "a"], "relevance": [1, 2]},
     ),
     of("null grade", "qrels.relevance: 1 label without a relevance", "(q2)", qrels={"relevance": [1, None]}),
-    of("query twice", "queries.query_id: 2 rows that repeat a query_id", queries={"query_id": ["q1", "q1"]}),
+    of("query twice", "queries.query_id: 2 rows with a repeated query_id", queries={"query_id": ["q1", "q1"]}),
     of("unknown status", "queries.label_status: 1 row", "(q1)", queries={"label_status": [SECRET, None]}),
     of(
         "no query in common",
@@ -112,7 +112,7 @@ FAULTS = [
     ),
     of(
         "ids that collapse",
-        "hits.doc_id: 2 ids that become another",
+        "hits.doc_id: 2 ids equal to another",
         hits={"doc_id": ["a", "\u00e9", "e\u0301"]},
         options={"normalize_ids": "NFC"},
     ),

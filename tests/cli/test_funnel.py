@@ -91,8 +91,12 @@ def test_parquet(argv: list[str], expected: pl.DataFrame, capfdbinary: pytest.Ca
 
 @pytest.mark.parametrize("shown", ["table", "json", "csv", "markdown"])
 def test_without_the_word_there_is_no_funnel(shown: str, argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Its other options alone do not bring it in."""
-    assert main([*(word for word in argv if word != "--funnel"), f"--format={shown}"]) == 0
+    """Nor do its other options bring it in: they are refused where they would do nothing."""
+    without = [word for word in argv if word != "--funnel"]
+    assert main([*without, f"--format={shown}"]) == 2
+    assert "add --funnel" in capsys.readouterr().err
+    plain = [word for word in without if not word.startswith(("--cut", "--budget", "--coverage", "--need"))]
+    assert main([*plain, f"--format={shown}"]) == 0
     assert "in_cut" not in capsys.readouterr().out
 
 

@@ -82,10 +82,10 @@ def test_chunks_that_nothing_is_asked_of_are_not_looked_up() -> None:
     assert score(strange, "doc_recall@10tokens").findings.is_empty()
 
 
-def test_a_null_of_the_table_is_a_null_of_the_hit() -> None:
-    """Tokens that the table does not know break the rule of the hit."""
+def test_a_fault_of_the_table_is_told_as_its_own() -> None:
+    """Tokens that the table does not know break the contract there, and hits of the chunk are not told once more."""
     given = tables("hits", "qrels", "chunks", hits={"n_tokens": None}, chunks={"n_tokens": [5, None, 5]})
-    with pytest.raises(dr.DataError, match=r"hits\.n_tokens: 1 hit without a number of tokens in 1 unit \(q1\)"):
+    with pytest.raises(dr.DataError, match=r"contract\.\n  chunks\.n_tokens: 1 row without .* \(chunks a1\)"):
         score(given, "doc_recall@10tokens")
 
 
@@ -142,7 +142,7 @@ def test_chunk_ids_that_begin_anew_in_each_document() -> None:
     given = tables("hits", "qrels", "chunks", hits=log, chunks=numbered)
     scores = score(given, ["context_tokens@3", "doc_recall@30tokens"])
     assert scores.per_query.select(scores.measures).rows() == [(35.0, 0.0), (7.0, 1.0)]
-    with pytest.raises(dr.DataError, match=r"chunks\.chunk_id: 3 rows that repeat a chunk_id"):
+    with pytest.raises(dr.DataError, match=r"chunks\.chunk_id: 3 rows with a repeated chunk_id"):
         score(tables("hits", "qrels", "chunks", hits={**log, "doc_id": None}, chunks=numbered), "doc_recall@3")
 
 
@@ -249,7 +249,7 @@ def test_logs_of_which_one_names_documents() -> None:
     logs = {"x": named, "y": named.drop("doc_id")}
     labels = pl.DataFrame({"query_id": ["q"], "doc_id": ["a"]})
     chunks = pl.DataFrame({"chunk_id": ["1", "1"], "doc_id": ["a", "b"], "n_tokens": [3, 4]})
-    with pytest.raises(dr.DataError, match=r"chunks\.chunk_id: 2 rows that repeat a chunk_id \(1\)"):
+    with pytest.raises(dr.DataError, match=r"chunks\.chunk_id: 2 rows with a repeated chunk_id \(chunks 1\)"):
         dr.score(logs, labels, "context_tokens@3", chunks=chunks)
     tokens = dr.score(logs, labels, "context_tokens@3", chunks=chunks.head(1)).per_query["context_tokens@3"]
     assert tokens.to_list() == [3.0, 3.0]

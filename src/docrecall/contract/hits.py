@@ -8,14 +8,13 @@ import numpy as np
 import polars as pl
 
 from docrecall import findings
-from docrecall.contract.rules import Checked, Rule, fault_rules, report, span_rules, split, tagged, unknown_chunks
+from docrecall.contract.rules import Checked, Rule, chunk_rules, fault_rules, report, split, tagged, unknown_chunks
 from docrecall.options import Options
 from docrecall.sources.table import FAULT, FILE, LARGEST_RANK, ROW, Table, collect
 from docrecall.tables import unit_key
 
 # What tells chunks of one document with one score apart, in the order of `reference.py`.
 _CONTENT = ("chunk_id", "doc_version", "chunk_start", "chunk_end", "n_tokens", "in_context")
-_MOST_TOKENS = 1 << 31  # no chunk is so long, and sums over a batch stay exact
 _SMALL_RANK = 1 << 31  # below it, unit and rank fit one number, and one number sorts fastest
 
 
@@ -62,18 +61,10 @@ def row_rules(log: Table, options: Options, *, values: bool = True) -> list[Rule
 
 def value_rules(log: Table) -> list[Rule]:
     """The rules of columns that only some measures read; in other runs they may hold anything."""
-    read, rules = read_columns(log), []
-    if "n_tokens" in read:
-        tokens = pl.col("n_tokens")
-        rules += [
-            Rule("tokens_null", "n_tokens", tokens.is_null()),
-            Rule("tokens_negative", "n_tokens", tokens < 0),
-            Rule("tokens_too_large", "n_tokens", tokens >= _MOST_TOKENS),
-        ]
+    read = read_columns(log)
+    rules = chunk_rules([c for c in read if c not in log.looked_up])  # of chunks that were checked there
     if "in_context" in read and log.requires("in_context"):
         rules.append(Rule("context_null", "in_context", pl.col("in_context").is_null()))
-    if "chunk_start" in read:
-        rules += span_rules(pl.col("chunk_start"), pl.col("chunk_end"), "chunk_start", "chunk_end", empty=True)
     return rules
 
 

@@ -9,7 +9,7 @@ import polars as pl
 from docrecall import findings
 from docrecall.contract.evidence import renamed
 from docrecall.contract.needs import FROM_CHUNKS
-from docrecall.contract.rules import Checked, Rule, fault_rules, null_rules, report, split
+from docrecall.contract.rules import Checked, Rule, chunk_rules, fault_rules, null_rules, report, split
 from docrecall.options import Options
 from docrecall.sources.table import Table
 
@@ -109,6 +109,7 @@ def check_chunks(table: Table, aliases: pl.DataFrame, options: Options, *, by_do
     key = [c for c in ("run_id", "chunk_id", *(["doc_id"] if by_doc else [])) if c in columns]
     rules = [*fault_rules(table), *null_rules(table, "run_id")]
     rules.append(Rule("chunk_repeated", "chunk_id", pl.struct(key).is_duplicated()))
+    rules += chunk_rules(columns)
     rows, bad = split(renamed(table.read(columns), aliases), rules)
     rejected, found = report(bad, table, key, options)
     return Checked(rows.select(columns), rejected, 0, found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from docrecall.options import Options
 from docrecall.sources.inputs import Inputs
 from docrecall.sources.table import Table, collect
 
+_GONE = pl.col("stale").all().over("query_id", "evidence_id")  # passages without an alternative that still holds
 _FAR = 200  # powers of two beyond which squares of weights may not be finite, or 0
 
 
@@ -40,6 +41,11 @@ class Known(NamedTuple):
     def by_request(self) -> bool:
         """Whether logged requests are the units."""
         return any("request_id" in log.columns for log in self.logs)
+
+    @property
+    def label_table(self) -> str:
+        """The table that says what is relevant."""
+        return "qrels" if "qrels" in self.checks else "evidence"
 
 
 def check_known(inputs: Inputs, needs: Needs, options: Options) -> Known:
@@ -66,28 +72,37 @@ def check_known(inputs: Inputs, needs: Needs, options: Options) -> Known:
         checks["requests"] = check_requests(tables["requests"], options)
     if index.checked is not None:
         checks["documents"] = index.checked
+    by_doc = all("doc_id" in log.columns for log in inputs.logs)
     if "chunks" in tables:
-        by_doc = all("doc_id" in log.columns for log in inputs.logs)
         checks["chunks"] = check_chunks(tables["chunks"], index.aliases, options, by_doc=by_doc)
     labels = _labels(inputs, checks, index, options)
     found = [f for check in checks.values() for f in check.findings]
     if "queries" in checks:
         found += label_conflicts(checks["queries"].rows, labels.qrels)
-    found += _of_evidence(checks) + _of_index(labels, index, options)
-    if len(labels.stale_queries):
-        n = len(labels.stale_queries)
-        found.append(
-            findings.finding("stale_labels", "qrels", "doc_version", n, n_queries=n, examples=labels.stale_queries)
-        )
+    found += _of_evidence(checks) + _of_index(inputs, labels, index, options)
+    found += _versions_not_logged(inputs.logs)
     for log in inputs.logs:
         found += check_rank_base(log, options)
     for table in inputs.all():
         if table.left_out:
             found.append(findings.finding("files_left_out", table.spec.name, None, table.left_out))
         found += _likely_meant(table)
-    chunks = checks["chunks"].rows if "chunks" in checks else None
+    chunks = _known_chunks(checks["chunks"], options, by_doc=by_doc) if "chunks" in checks else None
     logs = [look_up(log, chunks, supplied(log, tables.get("chunks"), needs), index.aliases) for log in inputs.logs]
     return Known(labels, logs, checks, found)
+
+
+def _known_chunks(check: Checked, options: Options, *, by_doc: bool) -> pl.DataFrame:
+    """The chunks that hits are looked up in.
+
+    In a run that stops at bad rows those of the chunks are among them: they are told as such, and not once more as hits
+    of chunks that nobody knows.
+    """
+    rows, bad = check.rows, check.rejected
+    if options.on_bad_rows == "reject" or bad.is_empty():
+        return rows
+    key = ["chunk_id", *(["run_id"] if "run_id" in rows.columns else []), *(["doc_id"] if by_doc else [])]
+    return pl.concat([rows, bad.select(rows.columns)]).unique(key, keep="any")
 
 
 def _doc_type(inputs: Inputs) -> pl.DataType:
@@ -100,11 +115,8 @@ def _labels(inputs: Inputs, checks: Mapping[str, Checked], index: Index, options
     qrels = with_staleness(_qrels(inputs, checks), index, options)
     qrels = qrels.with_columns(pl.col("stale") & (pl.col("relevance") >= options.min_relevance))
     if options.stale == "exclude":
-        stale = [qrels.filter("stale")["query_id"]]
-        if evidence is not None:
-            gone = evidence.group_by("query_id", "evidence_id").agg(pl.col("stale").all()).filter("stale")
-            stale.append(gone["query_id"])
-        stale_queries = pl.concat(stale).unique()
+        stale = [qrels, *([] if evidence is None else [evidence.filter(_GONE)])]
+        stale_queries = pl.concat([rows.filter("stale")["query_id"] for rows in stale]).unique()
     else:
         stale_queries = qrels["query_id"].clear()
     bad = [checks[name].rejected["query_id"] for name in ("qrels", "evidence", "queries") if name in checks]
@@ -193,14 +205,38 @@ def _of_evidence(checks: Mapping[str, Checked]) -> list[pl.DataFrame]:
     ]
 
 
-def _of_index(labels: Labels, index: Index, options: Options) -> list[pl.DataFrame]:
-    """Count relevant labels whose document the index does not have."""
+def _of_index(inputs: Inputs, labels: Labels, index: Index, options: Options) -> list[pl.DataFrame]:
+    """Count labels of relevant documents that the index does not have, and labels of versions that it does not serve.
+
+    Passages are labels too, where the documents of a query are known by them alone.
+    """
     if index.served is None:
         return []
     absent = labels.qrels.filter(~pl.col("served"), pl.col("relevance") >= options.min_relevance)
-    n = absent["query_id"].n_unique()
+    n, table = absent["query_id"].n_unique(), "qrels" if "qrels" in inputs.tables else "evidence"
+    found = [
+        findings.finding("gold_not_in_index", table, "doc_id", absent.height, n_queries=n, examples=absent["doc_id"])
+    ]
+    of_qrels = labels.qrels.filter("stale") if table == "qrels" else labels.qrels.clear()
+    of_evidence = labels.qrels.clear() if labels.evidence is None else labels.evidence.filter(_GONE)
+    for name, stale in (("qrels", of_qrels), ("evidence", of_evidence)):
+        queries = stale["query_id"].unique()
+        found.append(
+            findings.finding(
+                "stale_labels", name, "doc_version", stale.height, n_queries=len(queries), examples=queries
+            )
+        )
+    return found
+
+
+def _versions_not_logged(logs: Sequence[Table]) -> list[pl.DataFrame]:
+    """Count hits of runs that do not log versions, where others do and versions are compared."""
+    lacks = [log for log in logs if "doc_version" not in log.columns]
+    if not lacks or not any("doc_version" in log.columns and "doc_version" in log.used for log in logs):
+        return []
+    runs = [log.run for log in lacks if log.run]
     return [
-        findings.finding("gold_not_in_index", "qrels", "doc_id", absent.height, n_queries=n, examples=absent["doc_id"])
+        findings.finding("versions_not_logged", "hits", "doc_version", sum(log.n_rows for log in lacks), examples=runs)
     ]
 
 

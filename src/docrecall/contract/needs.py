@@ -10,7 +10,7 @@ from docrecall.measures.grammar import Measure
 from docrecall.measures.registry import REGISTRY
 from docrecall.options import Options
 from docrecall.sources.inputs import Inputs
-from docrecall.tables import TABLES, fits
+from docrecall.tables import TABLES
 
 SPAN = ("chunk_start", "chunk_end")
 FROM_CHUNKS = ("doc_id", *SPAN, "n_tokens", "doc_version")  # what the table of chunks can say of a hit
@@ -48,7 +48,7 @@ def needs_of(inputs: Inputs, measures: Sequence[Measure], options: Options) -> N
 
 def _columns(measure: Measure, inputs: Inputs) -> Iterable[str]:
     """What a measure reads of hits. Where no evidence has spans, passages are whole chunks."""
-    spans = inputs.has("evidence", "start") or inputs.has("evidence", "end")
+    spans = inputs.says("evidence", "start") or inputs.says("evidence", "end")
     if REGISTRY[measure.name].labels == "evidence" and not spans:
         return [*(c for c in measure.columns if c not in SPAN), "chunk_id"]
     return measure.columns
@@ -62,10 +62,7 @@ def _of_hits(inputs: Inputs, why: Mapping[str, str], options: Options) -> dict[s
     labelled = inputs.has("qrels", "doc_version") or inputs.has("evidence", "doc_version")
     if options.versions == "match" and labelled:
         used["doc_version"] = False
-    # Decisions look at the context where it is logged; a column of another kind is somebody else's.
-    logged = [part.schema.get("in_context") for log in inputs.logs for part in log.parts]
-    if all(dtype is not None and fits("flag", dtype) for dtype in logged):
-        used["in_context"] = False
+    used["in_context"] = False  # decisions look at the context where it is logged
     if "chunk_start" in why and inputs.has("evidence", "chunk_id"):
         used["chunk_id"] = False
     return used | dict.fromkeys(why, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
@@ -12,59 +13,54 @@ from docrecall.contract.known import Known
 from docrecall.contract.lookup import DEFAULT_RUN
 from docrecall.errors import DataError
 from docrecall.show import printable
-from docrecall.sources.table import Table, collect
+from docrecall.sources.table import collect
 from docrecall.tables import UNIT
 
 MANY = 20  # from so many units on, nothing in common is no coincidence
 
 
-def refuse_no_shared_query(hit_queries: Iterable[pl.Series], qrels: pl.DataFrame) -> None:
+def refuse_no_shared_query(hit_queries: Iterable[pl.Series], known: Known) -> None:
     """Raise a DataError with examples from both sides; called when no query with hits has a label."""
     hits = pl.concat([s.cast(pl.String) for s in hit_queries]).unique()
-    labels = qrels["query_id"].cast(pl.String).unique()
+    labels, table = known.labels.qrels["query_id"].cast(pl.String).unique(), known.label_table
     found = findings.finding("no_shared_queries", "hits", "query_id", len(hits), n_queries=len(hits), examples=hits)
     raise DataError(
-        f"hits.query_id and qrels.query_id have no id in common: {_some(hits)} in hits, {_some(labels)} in qrels. "
+        f"hits.query_id and {table}.query_id have no id in common: {_some(hits)} in hits, {_some(labels)} in {table}. "
         "Both must name queries in the same way.",
         found,
     )
 
 
-def no_shared_document(
-    logs: Sequence[Table], qrels: pl.DataFrame, n_units: int, *, matters: bool
-) -> list[pl.DataFrame]:
+def _told(message: str, *about: Any, severe: bool, **rest: Any) -> list[pl.DataFrame]:
+    """Give a finding, or raise it with a message where it is severe."""
+    found = findings.finding(*about, severity="error" if severe else None, **rest)
+    if severe:
+        raise DataError(message, found)
+    return [found]
+
+
+def no_shared_document(known: Known, n_units: int, *, matters: bool) -> list[pl.DataFrame]:
     """Look for one document id that occurs on both sides; called when no labelled unit was hit.
 
     Gives a finding when there is none; with many units, and when a measure depends on it, raises a DataError.
     """
-    labels = qrels["doc_id"].unique()
-    for log in logs:
+    labels, table = known.labels.qrels["doc_id"].unique(), known.label_table
+    for log in known.logs:
         for part in log.parts:
             shared = log.scan(part, ["doc_id"]).filter(pl.col("doc_id").is_in(labels.implode())).head(1)
             if collect(shared, [part]).height:
                 return []
     # The smallest ids of all rows: the first rows would give other examples for another order or file split.
     smallest = pl.col("doc_id").cast(pl.String).drop_nulls().unique().bottom_k(findings.MOST_EXAMPLES)
-    hits = [collect(log.scan(part, ["doc_id"]).select(smallest), [part]) for log in logs for part in log.parts]
+    hits = [collect(log.scan(part, ["doc_id"]).select(smallest), [part]) for log in known.logs for part in log.parts]
     ids = pl.concat(hits)["doc_id"]
-    severe = matters and n_units >= MANY
-    found = findings.finding(
-        "no_shared_documents",
-        "hits",
-        "doc_id",
-        n_units,
-        n_queries=n_units,
-        examples=ids,
-        severity="error" if severe else None,
+    message = (
+        f"hits.doc_id and {table}.doc_id have no id in common, over {n_units:,} labelled units with hits: "
+        f"{_some(ids)} in hits, {_some(labels.cast(pl.String))} in {table}. Every measure would be 0. Both must name "
+        "documents in the same way."
     )
-    if severe:
-        raise DataError(
-            f"hits.doc_id and qrels.doc_id have no id in common, over {n_units:,} labelled units with hits: "
-            f"{_some(ids)} in hits, {_some(labels.cast(pl.String))} in qrels. Every measure would be 0. Both must name "
-            "documents in the same way.",
-            found,
-        )
-    return [found]
+    about = ("no_shared_documents", "hits", "doc_id", n_units)
+    return _told(message, *about, n_queries=n_units, examples=ids, severe=matters and n_units >= MANY)
 
 
 def no_shared_request(requests: pl.DataFrame, seen: Mapping[str, Sequence[pl.DataFrame]]) -> list[pl.DataFrame]:
@@ -77,24 +73,14 @@ def no_shared_request(requests: pl.DataFrame, seen: Mapping[str, Sequence[pl.Dat
     listed = requests[column].cast(pl.String).unique()
     logged = [units[column].cast(pl.String) for run in seen.values() for units in run if column in units.columns]
     hits = pl.concat(logged).unique() if logged else pl.Series(sorted(runs), dtype=pl.String)
-    severe = requests.height >= MANY
-    found = findings.finding(
-        "no_shared_requests",
-        "requests",
-        column,
-        requests.height,
-        n_queries=requests["query_id"].n_unique(),
-        examples=listed,
-        severity="error" if severe else None,
+    message = (
+        f"hits and requests have no unit in common: {_some(hits)} in hits.{column}, {_some(listed)} in "
+        f"requests.{column}. Every one of the {requests.height:,} requests would be 0. Both must name units in the "
+        "same way."
     )
-    if severe:
-        raise DataError(
-            f"hits and requests have no unit in common: {_some(hits)} in hits.{column}, {_some(listed)} in "
-            f"requests.{column}. Every one of the {requests.height:,} requests would be 0. Both must name units in the "
-            "same way.",
-            found,
-        )
-    return [found]
+    n = requests["query_id"].n_unique()
+    about = ("no_shared_requests", "requests", column, requests.height)
+    return _told(message, *about, n_queries=n, examples=listed, severe=requests.height >= MANY)
 
 
 def refuse_other_versions(found: Sequence[pl.DataFrame], n_units: int) -> None:
@@ -123,24 +109,13 @@ def no_shared_chunk(known: Known, units: pl.DataFrame, *, matters: bool) -> list
     n_units = sum(row["n_units"] for row in strangers)
     if not n_units:
         return []
-    severe = matters and n_units >= MANY
-    found = findings.finding(
-        "no_shared_chunks",
-        "hits",
-        "chunk_id",
-        n_units,
-        n_queries=n_units,
-        examples=gold["chunk_id"],
-        severity="error" if severe else None,
+    message = (
+        f"hits.chunk_id and evidence.chunk_id have no chunk in common, over {n_units:,} units with hits and gold "
+        f"chunks: {_some(gold['chunk_id'].cast(pl.String))} are gold. Gold chunk ids do not survive another "
+        "chunking; spans (evidence.start, evidence.end) do."
     )
-    if severe:
-        raise DataError(
-            f"hits.chunk_id and evidence.chunk_id have no chunk in common, over {n_units:,} units with hits and gold "
-            f"chunks: {_some(gold['chunk_id'].cast(pl.String))} are gold. Gold chunk ids do not survive another "
-            "chunking; spans (evidence.start, evidence.end) do.",
-            found,
-        )
-    return [found]
+    about = ("no_shared_chunks", "hits", "chunk_id", n_units)
+    return _told(message, *about, n_queries=n_units, examples=gold["chunk_id"], severe=matters and n_units >= MANY)
 
 
 def _knows(known: Known, run: str, gold: pl.DataFrame) -> bool:
@@ -162,29 +137,31 @@ def _knows(known: Known, run: str, gold: pl.DataFrame) -> bool:
     return False
 
 
-def near_queries(hit_queries: Sequence[pl.Series], qrels: pl.DataFrame) -> list[pl.DataFrame]:
+def near_queries(hit_queries: Sequence[pl.Series], known: Known) -> list[pl.DataFrame]:
     """Count label query ids that no hit has, but that one would have after trimming or NFC."""
-    labels = qrels["query_id"]
+    labels = known.labels.qrels["query_id"]
     if labels.dtype != pl.String or not hit_queries:
         return []
     hits = pl.concat(hit_queries)
     near = _near(labels, _altered(hits), lambda ids: hits.filter(hits.is_in(ids.implode())).unique())
-    return [_finding("query_id", near, near)] if len(near) else []
+    return [_finding(known, "query_id", near, near)] if len(near) else []
 
 
-def near_documents(logs: Sequence[Table], qrels: pl.DataFrame, altered: pl.Series) -> list[pl.DataFrame]:
+def near_documents(known: Known, altered: pl.Series) -> list[pl.DataFrame]:
     """The same for document ids. altered: the ids in hits that trimming or NFC would change."""
+    qrels = known.labels.qrels
     labels = qrels["doc_id"]
     if labels.dtype != pl.String:
         return []
 
     def present(ids: pl.Series) -> pl.Series:
-        found = [log.read(["doc_id"], where=pl.col("doc_id").is_in(ids.implode()))["doc_id"].unique() for log in logs]
+        among = pl.col("doc_id").is_in(ids.implode())
+        found = [log.read(["doc_id"], where=among)["doc_id"].unique() for log in known.logs]
         return pl.concat(found).unique()
 
     near = _near(labels, altered, present)
     queries = qrels.filter(pl.col("doc_id").is_in(near.implode()))["query_id"].unique() if len(near) else near
-    return [_finding("doc_id", near, queries)] if len(near) else []
+    return [_finding(known, "doc_id", near, queries)] if len(near) else []
 
 
 def _near(labels: pl.Series, altered: pl.Series, present: Callable[[pl.Series], pl.Series]) -> pl.Series:
@@ -204,8 +181,8 @@ def _altered(ids: pl.Series) -> pl.Series:
     return ids.to_frame("id").filter(is_odd("id")).filter(tidy("id") != pl.col("id"))["id"].unique()
 
 
-def _finding(column: str, ids: pl.Series, queries: pl.Series) -> pl.DataFrame:
-    return findings.finding("near_miss_ids", "qrels", column, len(ids), n_queries=len(queries), examples=ids)
+def _finding(known: Known, column: str, ids: pl.Series, queries: pl.Series) -> pl.DataFrame:
+    return findings.finding("near_miss_ids", known.label_table, column, len(ids), n_queries=len(queries), examples=ids)
 
 
 def _some(ids: pl.Series) -> str:

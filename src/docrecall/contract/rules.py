@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -13,7 +13,8 @@ from docrecall.options import Options
 from docrecall.sources.table import FAULT, FILE, ROW, ROW_FAULTS, Table, column_fault, fault_bit
 
 LARGEST_OFFSET = 1 << 40  # no text is longer, and sums of lengths stay far inside 64 bits
-_SHOWN = {"chunk_unknown": "chunk_id", "chunk_repeated": "chunk_id"}  # rules whose examples are other ids
+MOST_TOKENS = 1 << 31  # no chunk is so long, and sums over a batch stay exact
+_SHOWN = {"hits": "chunk_id", "chunks": "chunk_id"}  # what examples are, where they are not queries
 
 
 class Rule(NamedTuple):
@@ -88,6 +89,21 @@ def span_rules(start: pl.Expr, end: pl.Expr, start_name: str, end_name: str, *, 
     ]
 
 
+def chunk_rules(columns: Container[str]) -> list[Rule]:
+    """What spans and tokens of chunks must keep, among the columns that somebody reads."""
+    rules = []
+    if "n_tokens" in columns:
+        tokens = pl.col("n_tokens")
+        rules += [
+            Rule("tokens_null", "n_tokens", tokens.is_null()),
+            Rule("tokens_negative", "n_tokens", tokens < 0),
+            Rule("tokens_too_large", "n_tokens", tokens >= MOST_TOKENS),
+        ]
+    if "chunk_start" in columns:
+        rules += span_rules(pl.col("chunk_start"), pl.col("chunk_end"), "chunk_start", "chunk_end", empty=True)
+    return rules
+
+
 def split(rows: pl.DataFrame, rules: Sequence[Rule]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Part good rows from bad; bad rows carry `reason` and `column`, of the first rule that they break."""
     counts = rows.select(rule.broken.sum().alias(str(number)) for number, rule in enumerate(rules))
@@ -119,7 +135,7 @@ def report(
     rejected = bad.with_columns(pl.lit(name).alias("table"), _places(bad, table).alias("file"))
     found = []
     for (code, column), rows in rejected.group_by("reason", "column", maintain_order=True):
-        shown = _SHOWN.get(str(code), "query_id" if "query_id" in rows.columns else unit[-1])
+        shown = "query_id" if "query_id" in rows.columns and code != "chunk_unknown" else _SHOWN.get(name, unit[-1])
         touched = rows.filter(pl.col(shown).is_not_null()) if shown in rows.columns else rows.clear()
         found.append(
             findings.finding(

@@ -24,12 +24,19 @@ def settle(inputs: Inputs, needs: Needs, options: Options) -> Inputs:
     columns, and ids that are String on one side and integers on the other. Nothing is cast in silence.
     """
     used = {id(table): dict(needs.columns[table.spec.name]) for table in inputs.all()}
+    chunks = inputs.tables.get("chunks")
+    asked = {"run_id", "chunk_id", "doc_id"}  # of the chunks, whose other columns may hold anything
     for log in inputs.logs:
-        for column in supplied(log, inputs.tables.get("chunks"), needs):
+        for column in supplied(log, chunks, needs):
+            asked.add(column)
             del used[id(log)][column]
             used[id(log)]["chunk_id"] = True
+        if not needs.hits["in_context"] and not _all_flags(log):
+            del used[id(log)]["in_context"]  # nobody asks for it, and a column of another kind is somebody else's
+    if chunks is not None:
+        used[id(chunks)] = {c: must for c, must in used[id(chunks)].items() if c in asked}
     for table in inputs.all():
-        check_columns(table, used[id(table)], needs.why if table.spec.name == "hits" else {})
+        check_columns(table, used[id(table)], needs.why if table.spec.name == "hits" else {}, chunks)
     _agree_on_requests(inputs)
     ids = {
         column: _one_kind([t for t in inputs.all() if column in used[id(t)]], names)
@@ -61,19 +68,29 @@ def supplied(log: Table, chunks: Table | None, needs: Needs) -> list[str]:
     return [column for column in FROM_CHUNKS if column in needs.hits and column not in have and column in give]
 
 
+def _all_flags(log: Table) -> bool:
+    found = [part.schema.get("in_context") for part in log.parts]
+    return all(dtype is not None and fits("flag", dtype) for dtype in found)
+
+
 def _agree_on_requests(inputs: Inputs) -> None:
-    """Requests are told apart on both sides, or on none."""
-    if "requests" not in inputs.tables:
+    """Requests are told apart in all logs and in the table of requests, or in none of them."""
+    tables = [*inputs.logs, *([inputs.tables["requests"]] if "requests" in inputs.tables else [])]
+    has = next((table for table in tables if "request_id" in table.parts[0].schema), None)
+    lacks = next((table for table in tables if "request_id" not in table.parts[0].schema), None)
+    if has is None or lacks is None:
         return
-    requests = inputs.tables["requests"].parts[0]
-    for log in inputs.logs:
-        for part, other, name in ((log.parts[0], requests, "requests"), (requests, log.parts[0], "hits")):
-            if "request_id" in part.schema and "request_id" not in other.schema:
-                raise DataError(
-                    f"{name} has no column {name}.request_id{_where(other)}, but "
-                    f"{'hits' if name == 'requests' else 'requests'} has it{_where(part)}. Which hits belong to which "
-                    "request could not be told: both must have it, or none."
-                )
+    name = lacks.spec.name
+    raise DataError(
+        f"{_named(lacks)} has no column {name}.request_id{_where(lacks.parts[0])}, but {_named(has)} has it"
+        f"{_where(has.parts[0])}. Which hits belong to which request could not be told: all logs and the table of "
+        "requests must have it, or none."
+    )
+
+
+def _named(table: Table) -> str:
+    """The name of a table, with the run that the caller named."""
+    return table.spec.name if table.run is None else f"{table.spec.name} of run {printable(table.run)}"
 
 
 def settle_alone(table: Table, required: Sequence[str], options: Options) -> Table:
@@ -92,13 +109,15 @@ def settle_alone(table: Table, required: Sequence[str], options: Options) -> Tab
     return replace(typed, columns=typed.columns | slices)
 
 
-def check_columns(table: Table, used: Mapping[str, bool], why: Mapping[str, str] | None = None) -> None:
+def check_columns(
+    table: Table, used: Mapping[str, bool], why: Mapping[str, str] | None = None, chunks: Table | None = None
+) -> None:
     """Raise DataError for a column that is missing, or has a type that it may not have, or differs between files.
 
-    why: the measure that asks for a column.
+    why: the measure that asks for a column. chunks: the table that could supply what hits lack, if it was given.
     """
     for part in table.parts:
-        _require(table.spec, part, used, why or {})
+        _require(table.spec, part, used, why or {}, chunks)
         _refuse_types(table.spec, part, used)
     _refuse_drift(table)
 
@@ -107,7 +126,9 @@ def _where(part: Part) -> str:
     return f" ({printable(part.file)})" if part.file else ""
 
 
-def _require(spec: TableSpec, part: Part, used: Mapping[str, bool], why: Mapping[str, str]) -> None:
+def _require(
+    spec: TableSpec, part: Part, used: Mapping[str, bool], why: Mapping[str, str], chunks: Table | None
+) -> None:
     missing = [column for column, required in used.items() if required and column not in part.schema]
     if missing:
         have = ", ".join(printable(name) for name in part.names) or "none"
@@ -115,7 +136,7 @@ def _require(spec: TableSpec, part: Part, used: Mapping[str, bool], why: Mapping
         asking = next((f", which {why[column]} reads" for column in missing if column in why), "")
         raise DataError(
             f"{spec.name} has no column{'s' if len(missing) > 1 else ''} {named}{_where(part)}{asking}. "
-            f"Its columns: {have}. {_remedy(spec, missing, part)}"
+            f"Its columns: {have}. {_remedy(spec, missing, part)}{_from_chunks(spec, missing, part, chunks)}"
         )
 
 
@@ -123,15 +144,25 @@ def _remedy(spec: TableSpec, missing: Sequence[str], part: Part) -> str:
     """What to do about missing columns: the mapping to ones with like names, where there are any."""
     if spec.name == "hits" and list(missing) == ["rank"] and "score" in part.schema:
         return 'It has scores: order="score" (--order score) ranks by them.'
-    by_chunk = ""
-    if spec.name == "hits" and "chunk_id" in part.schema and set(missing) <= set(FROM_CHUNKS):
-        by_chunk = " Or pass the table of chunks (chunks=, --chunks), which gives it by chunk_id."
     free = [name for name in part.names if name not in spec.columns]
     likely = {column: like(column, free) for column in missing}
     if any(likely.values()):
         meant = " ".join(f"--map {spec.name}.{column}={printable(name)}" for column, name in likely.items() if name)
-        return f"If the name alone differs: {meant} (map= in Python).{by_chunk}"
-    return f"Name the column that holds it: --map {spec.name}.{missing[0]}=COLUMN (map= in Python).{by_chunk}"
+        return f"If the name alone differs: {meant} (map= in Python)."
+    return f"Name the column that holds it: --map {spec.name}.{missing[0]}=COLUMN (map= in Python)."
+
+
+def _from_chunks(spec: TableSpec, missing: Sequence[str], part: Part, chunks: Table | None) -> str:
+    """What the table of chunks has to do with missing columns of hits."""
+    if spec.name != "hits" or not set(missing) <= set(FROM_CHUNKS):
+        return ""
+    if chunks is None:
+        by_id = " Or pass the table of chunks (chunks=, --chunks), which gives it by chunk_id."
+        return by_id if "chunk_id" in part.schema else ""
+    unknown = [column for column in missing if column not in chunks.parts[0].schema]
+    if unknown:
+        return f" The table of chunks{_where(chunks.parts[0])} has no {' and '.join(unknown)} either."
+    return " The table of chunks gives it by chunk_id, which hits lack too."
 
 
 def like(column: str, names: Iterable[str], *, nearly: bool = True) -> str | None:

@@ -11,7 +11,7 @@ import polars as pl
 
 from docrecall.funnel import Funnel
 from docrecall.report.structured import as_document, as_table
-from docrecall.report.words import accounts, notices, number
+from docrecall.report.words import accounts, funnel_notes, notices, number
 from docrecall.scores import Scores
 from docrecall.show import printable
 
@@ -19,8 +19,8 @@ Format = Literal["table", "json", "csv", "markdown", "parquet"]
 
 
 def to_json(scores: Scores, funnel: Funnel | None = None) -> str:
-    """The document of `as_document`, indented, with the table of a funnel where there is one."""
-    more = {} if funnel is None else {"funnel": funnel.table.to_dicts()}
+    """The document of `as_document`, indented, with the table of a funnel and what it leaves out where there is one."""
+    more = {} if funnel is None else {"funnel": funnel.table.to_dicts(), "funnel_left_out": funnel.left_out}
     return json.dumps(as_document(scores) | more, indent=2, ensure_ascii=False, allow_nan=False)
 
 
@@ -46,13 +46,14 @@ def to_markdown(scores: Scores, funnel: Funnel | None = None) -> str:
 
 
 def funnel_markdown(funnel: Funnel) -> str:
-    """One line per run and step."""
+    """One line per run and step, and notes below."""
     columns = ("run_id", "step", "measure", "n", "share", "lost", "unknown")
     cells = [
         [printable(r["run_id"]), r["step"], r["measure"] or "", r["n"], number(r["share"]), r["lost"], r["unknown"]]
         for r in funnel.table.to_dicts()
     ]
-    return markdown_table(columns, cells)
+    notes = [f"- {escape(line)}" for line in funnel_notes(funnel)]
+    return "\n".join([markdown_table(columns, cells), *(["", *notes] if notes else [])])
 
 
 def markdown_table(columns: tuple[str, ...] | list[str], rows: list[list[Any]]) -> str:

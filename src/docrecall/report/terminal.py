@@ -12,7 +12,7 @@ from rich.text import Text
 from docrecall.convert import Converted
 from docrecall.findings import describe
 from docrecall.funnel import Funnel
-from docrecall.report.words import accounts, notices, number
+from docrecall.report.words import accounts, funnel_notes, notices, number
 from docrecall.scores import Scores
 from docrecall.show import printable
 
@@ -87,13 +87,8 @@ def _passed(row: dict[str, Any]) -> str:
 def print_funnel(funnel: Funnel, to: Console) -> None:
     """Print how many units pass each step and all before it."""
     to.print(funnel_table(funnel, to.width))
-    unknown = [row for row in funnel.table.to_dicts() if row["unknown"]]
-    for row in unknown:
-        to.print(
-            Text(
-                f"{printable(row['run_id'])}: {row['unknown']:,} units pass {row['step']} because no label speaks of it"
-            )
-        )
+    for line in funnel_notes(funnel):
+        to.print(Text(line))
 
 
 def print_scores(scores: Scores, to: Console) -> None:

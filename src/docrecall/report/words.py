@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from docrecall import findings
+from docrecall.funnel import Funnel, answers_logged
 from docrecall.scores import Scores
 from docrecall.show import printable
 
@@ -69,9 +70,12 @@ def _decisions(scores: Scores) -> list[str]:
     """Lines on what was answered, where anything was to be decided, or somebody logged it."""
     rows = [row for row in scores.decisions.to_dicts() if scores.reads("requests") or worth_telling(row)]
     lines = [decision(row) for row in rows]
-    told = scores.reads("requests", "answered") or scores.reads("requests", "retrieved")
-    if rows and not told:
-        where = "hit in the context" if scores.reads("hits", "in_context") else "hit"
+    if rows and not answers_logged(scores):
+        logged = [entry["columns"] for entry in scores.inputs if entry["table"] == "hits"]
+        in_context = sum("in_context" in columns for columns in logged)
+        where = "hit in the context" if in_context == len(logged) else "hit"
+        if 0 < in_context < len(logged):
+            where = "hit (in the context, where in_context is logged)"
         lines.append(f"nobody logged what was answered (requests.answered): any {where} counts as an answer")
     return lines
 
@@ -91,6 +95,18 @@ def decision(row: Mapping[str, Any]) -> str:
         f"{run}: answered {row['answered_unanswerable']:,} of {unanswerable:,} unanswerable units; "
         f"declined {row['declined_answerable']:,} of {answerable:,} answerable ones{gold}"
     )
+
+
+def funnel_notes(funnel: Funnel) -> list[str]:
+    """Lines on steps that are not there, and on units that passed one for want of a label."""
+    return [
+        *(f"left out: {line}" for line in funnel.left_out),
+        *(
+            f"{printable(row['run_id'])}: {row['unknown']:,} units pass {row['step']} because no label speaks of it"
+            for row in funnel.table.to_dicts()
+            if row["unknown"]
+        ),
+    ]
 
 
 def notices(scores: Scores) -> list[str]:

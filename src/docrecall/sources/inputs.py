@@ -23,10 +23,14 @@ class Inputs(NamedTuple):
         """Whether a table other than hits was given, with this column."""
         return table in self.tables and column in self.tables[table].parts[0].schema
 
-    def counts_tokens(self) -> bool:
-        """Whether hits, or the table of chunks, say how many tokens each chunk has."""
-        logged = all("n_tokens" in log.parts[0].schema for log in self.logs)
-        return logged or self.has("chunks", "n_tokens")
+    def reads(self, table: str, *columns: str) -> bool:
+        """Whether a table was given, with some columns in all of its files."""
+        given = self.logs if table == "hits" else [self.tables[table]] if table in self.tables else []
+        return bool(given) and all(set(columns) <= part.schema.keys() for one in given for part in one.parts)
+
+    def says(self, table: str, column: str) -> bool:
+        """Whether a table other than hits has a value in this column."""
+        return self.has(table, column) and any(p.null_count(column) < p.n_rows for p in self.tables[table].parts)
 
     @property
     def n_hits(self) -> int:
