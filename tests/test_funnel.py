@@ -334,3 +334,32 @@ def test_steps_that_ask_for_the_same_measure(words: dict[str, Any]) -> None:
     log = pl.DataFrame({"query_id": ["q"], "rank": [1], "doc_id": ["a"], "n_tokens": [3]})
     scores = dr.score(log, log.select("query_id", "doc_id"), "doc_recall@1")
     assert set(dr.funnel(scores, **words).table["n"]) == {1}
+
+
+@pytest.mark.parametrize("coverage", ["1", 0, -0.5, 1.5, True, None])
+@pytest.mark.parametrize("evidence", [False, True])
+def test_a_coverage_that_is_none(coverage: Any, evidence: bool) -> None:
+    """It is refused by name, also where no passage asks for it."""
+    tables_ = given() if evidence else {"qrels": given()["qrels"]}
+    with pytest.raises(dr.UsageError, match="coverage is"):
+        dr.funnel(score(log(), **tables_), coverage=coverage)
+
+
+def test_passages_that_the_log_cannot_speak_of_are_left_out() -> None:
+    """Where neither hits nor chunks say where chunks lie, documents are followed, and a sentence says why."""
+    tables_ = given()
+    followed = dr.funnel(score(log().drop("chunk_start", "chunk_end"), **tables_), cut="@1", budget="@50tokens")
+
+    assert [step.name for step in followed.steps] == [name for name in STEPS if name != "passage"]
+    assert [str(step.measure) for step in followed.steps[1:-1]] == ["doc_hit@all", "doc_hit@1", "doc_hit@50tokens"]
+    assert len(followed.left_out) == 1
+    assert followed.left_out[0].startswith("passage: ")
+    assert "chunk_start" in followed.left_out[0]
+
+
+def test_a_default_budget_that_is_left_out_is_told() -> None:
+    """Nobody counted tokens: the step is not there, and a sentence says so."""
+    followed = dr.funnel(score(log(tokens=False), **given()), cut="@1")
+    assert [step.name for step in followed.steps] == [name for name in STEPS if name != "in_budget"]
+    assert len(followed.left_out) == 1
+    assert followed.left_out[0].startswith("in_budget: ")

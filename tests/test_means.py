@@ -435,3 +435,35 @@ def test_means_by_query_without_a_scored_unit() -> None:
     labels = pl.DataFrame({"query_id": ["q"], "doc_id": ["a"], "relevance": [0]})
     summary = dr.score(log, labels, "doc_recall@1", unit="query").summary()
     assert summary.select("mean", "n", "n_null").row(0) == (None, 0, 0)
+
+
+@pytest.mark.parametrize("stale", ["exclude", "keep"])
+def test_stale_labels_are_told_where_they_stand(stale: str) -> None:
+    """Each table's labels of versions that the index lost are counted as its own, whatever becomes of their units."""
+    qrels = pl.DataFrame({"query_id": ["q1", "q2", "q2"], "doc_id": ["a", "b", "x"], "doc_version": ["v0", "v1", "v1"]})
+    evidence = pl.DataFrame(
+        {
+            "query_id": ["q1", "q1", "q2"],
+            "evidence_id": ["e", "e", "f"],
+            "doc_id": ["a", "a", "b"],
+            "start": [0, 0, 0],
+            "end": [5, 6, 7],
+            "doc_version": ["v0", "v1", "v0"],
+        }
+    )
+    documents = pl.DataFrame({"doc_id": ["a", "b", "x"], "doc_version": ["v1"] * 3})
+    scores = dr.score(hits(), qrels, "doc_recall@3", evidence=evidence, documents=documents, stale=stale)
+    told = scores.findings.filter(pl.col("code") == "stale_labels").select("table", "n_rows", "n_queries", "examples")
+    # The passage e has an alternative that still holds.
+    assert told.rows() == [("evidence", 1, 1, ["q2"]), ("qrels", 1, 1, ["q1"])]
+
+
+def test_evidence_alone_is_what_messages_speak_of() -> None:
+    """Without qrels nothing is said of qrels."""
+    evidence = pl.DataFrame({"query_id": ["q1"], "evidence_id": ["e"], "doc_id": ["gone"], "start": [0], "end": [5]})
+    documents = pl.DataFrame({"doc_id": ["a", "b", "x"]})
+    scores = dr.score(hits(), None, "doc_recall@3", evidence=evidence, documents=documents)
+    assert "qrels" not in str(scores.findings.rows())
+    with pytest.raises(dr.DataError, match=r"evidence\.query_id have no id in common: .* in evidence\.") as caught:
+        dr.score(hits(), None, "doc_recall@3", evidence=evidence.with_columns(query_id=pl.lit("z")))
+    assert "qrels" not in str(caught.value)

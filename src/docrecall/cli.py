@@ -168,11 +168,16 @@ def score(
 def check(
     tables: Tables,
     *,
+    measure: Annotated[
+        list[str] | None,
+        Parameter(negative="", help="What the tables are to serve: the columns that it reads are checked. May repeat."),
+    ] = None,
     strict: Annotated[bool, Parameter(negative="", help="Let warnings fail too, with exit code 3.")] = False,
     format: Annotated[Literal["table", "json"], Parameter(help="How findings are printed on stdout.")] = "table",
     policies: Policies | None = None,
 ) -> int:
-    """Check that the tables keep the contract, and print what is noticed. Nothing is scored."""
+    """Check that the tables keep the contract, and print what is noticed, but no numbers."""
+    from docrecall.measures.grammar import parse_all  # noqa: PLC0415
     from docrecall.report import files, terminal  # noqa: PLC0415
     from docrecall.score import check as check_inputs  # noqa: PLC0415
     from docrecall.score import open_tables  # noqa: PLC0415
@@ -181,7 +186,7 @@ def check(
     options = Options(**asdict(policies or Policies()))
     inputs = open_tables(named_paths(tables.hits), tables.labels, parse_mapping(tables.map, tables.read))
     with _progress() as progress:
-        scores = check_inputs(inputs, options, progress)
+        scores = check_inputs(inputs, options, progress, parse_all(measure) if measure else ())
     with _printing():
         if format == "json":
             print(files.to_json(scores))

@@ -103,6 +103,11 @@ class Options:
         return self.order != "rank"
 
     @property
+    def changed(self) -> dict[str, Any]:
+        """The policies that are not the default."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+
+    @property
     def digest(self) -> str:
         """Twelve hex digits that are equal for equal policies."""
         text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))

@@ -126,10 +126,16 @@ def open_tables(hits: Any, tables: Mapping[str, Any], maps: Mappings | None = No
     return Inputs(read_logs(hits, HITS, maps.get("hits", plain)), opened)
 
 
-def check(inputs: Inputs, options: Options, progress: Progress | None = None) -> Scores:
-    """Check that opened tables keep the contract; nothing is scored."""
-    settled = settle(inputs, needs_of(inputs, (), options), options)
-    return evaluate(settled, (), options, progress=progress)
+def check(
+    inputs: Inputs, options: Options, progress: Progress | None = None, measures: Sequence[Measure] = ()
+) -> Scores:
+    """Check that opened tables keep the contract, and give no numbers.
+
+    measures: those that the tables are to serve; columns that none of them reads may hold anything.
+    """
+    settled = settle(inputs, needs_of(inputs, measures, options), options)
+    checked = evaluate(settled, measures, options, progress=progress)
+    return replace(checked, measures=(), _summary=checked.summary().clear())
 
 
 def evaluate(

@@ -10,7 +10,7 @@ import pytest
 
 from docrecall.cli import main
 from tests.cli.test_bad_input import refused
-from tests.seven import MEASURES, NAMES, table
+from tests.seven import MEASURES, NAMES, table, tables
 from tests.small import SECRET, write
 
 ALL = tuple(f"--measure={m}" for m in MEASURES)
@@ -162,3 +162,25 @@ def test_check_finds_the_same_faults(
     (name,) = changes
     message = refused(["check", *files(tmp_path, changes)], 3, capsys)
     assert f"{name}." in message
+
+
+@pytest.mark.parametrize(
+    ("measure", "change"),
+    [
+        ("doc_recall@10tokens", {"n_tokens": [1, None, 1]}),
+        ("doc_recall@context", {"in_context": [True, None, True]}),
+        ("evidence_recall@3", {"chunk_start": [11, 0, 0]}),
+    ],
+)
+def test_check_looks_at_what_a_measure_reads(
+    measure: str, change: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without the measure the column may hold anything; with it the same fault stops `check`; no number is printed."""
+    for code, more in ((0, []), (3, [f"--measure={measure}"])):
+        given = tables("hits", "qrels", "evidence", hits=change)
+        paths = [f"--{name}={write(tmp_path / f'{name}.parquet', frame)}" for name, frame in given.items()]
+        assert main(["check", *paths, *more]) == code
+    good = [f"--{name}={write(tmp_path / f'{name}.parquet', frame)}" for name, frame in tables().items()]
+    capsys.readouterr()
+    assert main(["check", *good, f"--measure={measure}"]) == 0
+    assert measure not in capsys.readouterr().out

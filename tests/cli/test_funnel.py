@@ -109,3 +109,22 @@ def test_written_results_can_be_followed_again(argv: list[str], expected: pl.Dat
     again = dr.funnel(dr.load(tmp_path / "out"), coverage=0.5, **words)
     assert_frame_equal(again.table, expected)
     assert again.lost.height == sum(expected["lost"])
+
+
+@pytest.mark.parametrize("shown", ["table", "markdown", "json"])
+def test_the_budget_can_be_left_out(shown: str, argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """`--budget none` follows documents and passages alone."""
+    words = [word for word in argv if not word.startswith("--budget")]
+    assert main([*words, "--budget=none", f"--format={shown}"]) == 0
+    told = capsys.readouterr().out
+    assert "in_cut" in told
+    assert "in_budget" not in told
+
+
+@pytest.mark.parametrize("shown", ["table", "markdown", "json"])
+def test_steps_that_are_left_out_are_told(shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A log without spans is followed by its documents, and says that passages are not looked at."""
+    given = tables("hits", "qrels", "evidence", hits={"chunk_start": None, "chunk_end": None})
+    paths = [f"--{name}={write(tmp_path / f'{name}.parquet', frame)}" for name, frame in given.items()]
+    assert main(["score", *paths, "--funnel", f"--format={shown}"]) == 0
+    assert "passage: neither hits nor chunks say" in capsys.readouterr().out.replace("\\", "")

@@ -264,3 +264,40 @@ def test_chunks_are_looked_up_by_the_names_that_aliases_lead_to(logged: str, ind
     chunks = pl.DataFrame({"chunk_id": ["1"], "doc_id": [indexed], "n_tokens": [3]})
     measures = ["context_tokens@3", "doc_recall@3tokens"]
     assert dr.score(log, labels, measures, documents=documents, chunks=chunks).summary()["mean"].to_list() == [3.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("hits", "chunks", "says", "not_says"),
+    [
+        ({"n_tokens": None}, None, "Or pass the table of chunks", "either"),
+        ({"n_tokens": None}, {"n_tokens": None}, "The table of chunks has no n_tokens either", "Or pass"),
+        ({"n_tokens": None, "chunk_id": None}, {}, "gives it by chunk_id, which hits lack too", "Or pass"),
+        ({"n_tokens": None, "chunk_id": None}, None, "hits.n_tokens=COLUMN", "chunks"),
+    ],
+)
+def test_what_is_said_of_the_table_of_chunks(
+    hits: dict[str, Any], chunks: dict[str, Any] | None, says: str, not_says: str
+) -> None:
+    """It is offered where it would help, and spoken of where it was given and does not."""
+    given = tables("hits", "qrels", hits=hits)
+    if chunks is not None:
+        given["chunks"] = table("chunks", **chunks)
+    with pytest.raises(dr.DataError) as caught:
+        score(given, "doc_recall@10tokens")
+    assert says in str(caught.value)
+    assert not_says not in str(caught.value)
+
+
+def test_columns_of_chunks_that_nothing_is_asked_of_may_hold_anything() -> None:
+    """Neither values nor types of columns that no hit needs are looked at."""
+    odd = table("chunks", n_tokens=["x", None, "-1"], chunk_start=[9, None, -5])
+    scores = score({**tables("hits", "qrels", "evidence"), "chunks": odd}, ["doc_recall@10tokens", "evidence_recall@3"])
+    assert scores.per_query.select(scores.measures).rows() == [(1.0, 1.0), (1.0, 1.0)]
+
+
+@pytest.mark.parametrize("dtype", [pl.Null, pl.Int64])
+def test_spans_that_are_columns_of_nulls(dtype: Any) -> None:
+    """Evidence of gold chunks alone asks hits for no spans, also where empty columns for them are written."""
+    evidence = table("evidence").with_columns(pl.lit(None, dtype).alias("start"), pl.lit(None, dtype).alias("end"))
+    given = tables("hits", "qrels", hits={"chunk_start": None, "chunk_end": None}) | {"evidence": evidence}
+    assert score(given, "evidence_recall@3").per_query["evidence_recall@3"].to_list() == [1.0, 1.0]

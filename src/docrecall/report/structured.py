@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import polars as pl
@@ -13,7 +14,10 @@ _IN_JSON = ("mean", "n", "n_null", "n_eff", "ci_low", "ci_high", "ceiling")
 
 
 def as_document(scores: Scores) -> dict[str, Any]:
-    """Give schema_version, runs (accounting, decisions and measures of each), rows, findings. Nulls stay null."""
+    """Give schema_version, runs (accounting, decisions and measures of each), rows, findings, options.
+
+    Nulls stay null.
+    """
     decisions = {row.pop("run_id"): row for row in scores.decisions.to_dicts()}
     summary = scores.summary().partition_by("run_id", as_dict=True)
     runs = []
@@ -28,6 +32,7 @@ def as_document(scores: Scores) -> dict[str, Any]:
         "runs": runs,
         "rows": scores.rows.to_dicts(),
         "findings": scores.findings.to_dicts(),
+        "options": asdict(scores.options),
         "options_digest": scores.options.digest,
     }
 
@@ -35,12 +40,14 @@ def as_document(scores: Scores) -> dict[str, Any]:
 def as_table(scores: Scores) -> pl.DataFrame:
     """Give the summary with the accounts in every row, so that no mean stands without them.
 
-    The columns of `accounting` are those of the row's run; of `rows` there is one per table and fate, such as hits_read
-    and qrels_duplicate, the same in every row.
+    The columns of `accounting` and `decisions` are those of the row's run; of `rows` there is one per table and fate,
+    such as hits_read and qrels_duplicate, and of the policies one each, the same in every row.
     """
     fates = [c for c in scores.rows.columns if c != "table"]
     rows = [
         pl.lit(row[fate], pl.Int64).alias(f"{row['table']}_{fate}") for row in scores.rows.to_dicts() for fate in fates
     ]
-    joined = scores.summary().join(scores.accounting, on="run_id", how="left", maintain_order="left")
-    return joined.with_columns(rows)
+    joined = scores.summary()
+    for accounts in (scores.accounting, scores.decisions):
+        joined = joined.join(accounts, on="run_id", how="left", maintain_order="left")
+    return joined.with_columns(rows).with_columns(pl.lit(v).alias(name) for name, v in asdict(scores.options).items())

@@ -12,7 +12,7 @@ from rich.text import Text
 from docrecall.convert import Converted
 from docrecall.findings import describe
 from docrecall.funnel import Funnel
-from docrecall.report.words import accounts, funnel_notes, notices, number
+from docrecall.report.words import accounts, decision_table, funnel_notes, notices, number, with_ceiling
 from docrecall.scores import Scores
 from docrecall.show import printable
 
@@ -54,13 +54,15 @@ def means(scores: Scores, width: int) -> Table:
         return grid(lines[0], lines[1:])
     columns = ["run_id", "measure", "mean", "n", "n_null"]
     cells = [[r["run_id"], r["measure"], number(r["mean"]), f"{r['n']:,}", f"{r['n_null']:,}"] for r in rows]
-    return grid(columns, cells, left=2)
+    return grid(*with_ceiling(columns, cells, rows), left=2)
 
 
-def _cell(row: dict[str, float | int | None]) -> str:
-    """The mean, and its n where scored units have no value."""
-    text = number(row["mean"])
-    return f"{text} (n={row['n']:,})" if row["n_null"] else text
+def _cell(row: dict[str, Any]) -> str:
+    """The mean, and beside it its n where scored units have no value, and its ceiling where that is below 1."""
+    notes = [f"n={row['n']:,}"] if row["n_null"] else []
+    if row["ceiling"] is not None and row["ceiling"] < 1:
+        notes.append(f"at most {number(row['ceiling'])}")
+    return f"{number(row['mean'])} ({', '.join(notes)})" if notes else number(row["mean"])
 
 
 def funnel_table(funnel: Funnel, width: int) -> Table:
@@ -97,6 +99,8 @@ def print_scores(scores: Scores, to: Console) -> None:
         to.print(means(scores, to.width))
     for line in accounts(scores):
         to.print(Text(line))
+    if told := decision_table(scores):
+        to.print(grid(*told))
     print_notices(scores, to)
 
 

@@ -24,6 +24,16 @@ def number(value: float | None) -> str:
     return "null" if value is None else f"{value:.4f}"
 
 
+def with_ceiling(
+    columns: list[str], cells: list[list[Any]], rows: list[dict[str, Any]]
+) -> tuple[list[str], list[list[Any]]]:
+    """Add a column for the ceiling to a table of the rows of `summary`, where any has one."""
+    if all(row["ceiling"] is None for row in rows):
+        return columns, cells
+    ceilings = ["" if row["ceiling"] is None else number(row["ceiling"]) for row in rows]
+    return [*columns, "ceiling"], [[*cell, ceiling] for cell, ceiling in zip(cells, ceilings, strict=True)]
+
+
 def account(row: Mapping[str, Any]) -> str:
     """Say what became of the units of one run, from a row of `accounting`."""
     left_out = [f"{row[column]:,} {words}" for column, words in _REASONS.items() if row[column]]
@@ -41,13 +51,19 @@ def rows_account(row: Mapping[str, Any]) -> str:
 
 
 def accounts(scores: Scores) -> list[str]:
-    """Lines for each run: its units, its weights, its ceiling, its decisions; then one per table."""
+    """Lines for each run: its units, its weights, its ceiling, its decisions; one per table; one for the policies."""
     return [
         *(account(row) for row in scores.accounting.to_dicts()),
         *limits(scores),
         *_decisions(scores),
         *(rows_account(row) for row in scores.rows.to_dicts()),
+        *([f"options: {policies(scores)}"] if scores.options.changed else []),
     ]
+
+
+def policies(scores: Scores) -> str:
+    """The policies that are not the default, as they are passed."""
+    return ", ".join(f"{name}={value!r}" for name, value in scores.options.changed.items())
 
 
 def limits(scores: Scores) -> list[str]:
@@ -61,14 +77,27 @@ def limits(scores: Scores) -> list[str]:
             )
         if row["ceiling"] is not None and row["ceiling"] < 1:
             lines[run, "ceiling"] = (
-                f"{run}: doc_recall can reach {number(row['ceiling'])} at most; the index lacks the rest"
+                f"{run}: doc_recall can reach {number(row['ceiling'])} at most; the index does not serve the rest"
             )
     return list(lines.values())
 
 
+def _decided_runs(scores: Scores) -> list[dict[str, Any]]:
+    """The rows of `decisions` where anything was to be decided, or somebody logged it."""
+    return [row for row in scores.decisions.to_dicts() if answers_logged(scores) or worth_telling(row)]
+
+
+def decision_table(scores: Scores) -> tuple[list[str], list[list[str]]] | None:
+    """Head and rows of a table of the decisions' rates, one line per run; None where nothing was to be decided."""
+    rows = _decided_runs(scores)
+    rates = [name for name, dtype in scores.decisions.schema.items() if dtype.is_float()]
+    cells = [[row["run_id"], *(number(row[rate]) for rate in rates)] for row in rows]
+    return (["decisions of", *rates], cells) if rows else None
+
+
 def _decisions(scores: Scores) -> list[str]:
     """Lines on what was answered, where anything was to be decided, or somebody logged it."""
-    rows = [row for row in scores.decisions.to_dicts() if scores.reads("requests") or worth_telling(row)]
+    rows = _decided_runs(scores)
     lines = [decision(row) for row in rows]
     if rows and not answers_logged(scores):
         logged = [entry["columns"] for entry in scores.inputs if entry["table"] == "hits"]
