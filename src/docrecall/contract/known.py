@@ -146,8 +146,11 @@ def _qrels(inputs: Inputs, checks: Mapping[str, Checked]) -> pl.DataFrame:
         return given.rows
     unspoken = evidence.rows
     if given is not None:
-        spoken_of = pl.concat([given.rows["query_id"], given.rejected["query_id"].drop_nulls()]).unique()
-        unspoken = unspoken.join(spoken_of.to_frame(), on="query_id", how="anti")
+        spoken_of = pl.concat([_distinct(given.rows), given.rejected["query_id"].drop_nulls()]).to_frame()
+        queries = _distinct(evidence.rows).to_frame().join(spoken_of, on="query_id", how="anti")
+        if queries.is_empty() and (_versioned(inputs, "qrels") or not _versioned(inputs, "evidence")):
+            return given.rows
+        unspoken = unspoken.join(queries, on="query_id", how="semi")
     one = pl.when(pl.col("doc_version").n_unique() == 1).then(pl.col("doc_version").first())
     derived = unspoken.group_by("query_id", "doc_id").agg(
         pl.lit(1, pl.Int64).first().alias("relevance"), one.alias("doc_version")
@@ -156,6 +159,11 @@ def _qrels(inputs: Inputs, checks: Mapping[str, Checked]) -> pl.DataFrame:
     if not any(_versioned(inputs, name) for name in ("qrels", "evidence")):
         rows = rows.drop("doc_version")
     return rows if rows["query_id"].is_sorted() else rows.sort("query_id")
+
+
+def _distinct(rows: pl.DataFrame) -> pl.Series:
+    """The queries of a table that is sorted by them, each once."""
+    return rows["query_id"].set_sorted().unique(maintain_order=True)
 
 
 def _versioned(inputs: Inputs, name: str) -> bool:

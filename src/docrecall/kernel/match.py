@@ -230,14 +230,21 @@ def match(
 
 def _targets(labels: pl.DataFrame, passages: pl.DataFrame | None) -> tuple[pl.DataFrame, pl.DataFrame | None]:
     """Number the (unit, doc_id) that are named: those of labels as they stand, then those of passages alone."""
-    targets = labels.select("unit", "doc_id")
-    if passages is not None:
-        others = passages.select("unit", "doc_id").unique(maintain_order=True)
-        targets = pl.concat([targets, others.join(targets, on=["unit", "doc_id"], how="anti", maintain_order="left")])
-    targets = targets.with_row_index("target").with_columns(pl.col("target").cast(pl.Int64))
-    if passages is not None:
-        passages = passages.join(targets, on=["unit", "doc_id"], how="left", maintain_order="left", validate="m:1")
-    return targets, passages
+    targets, key = _numbered(labels.select("unit", "doc_id"), 0), ["unit", "doc_id"]
+    if passages is None:
+        return targets, None
+    passages = passages.join(targets, on=key, how="left", maintain_order="left", validate="m:1")
+    unnamed = passages.filter(pl.col("target").is_null()).select(key)
+    if unnamed.is_empty():
+        return targets, passages
+    others = _numbered(unnamed.unique(maintain_order=True), targets.height)
+    passages = passages.join(others, on=key, how="left", maintain_order="left", validate="m:1")
+    both = pl.coalesce("target", "target_right").alias("target")
+    return pl.concat([targets, others]), passages.with_columns(both).drop("target_right")
+
+
+def _numbered(targets: pl.DataFrame, first: int) -> pl.DataFrame:
+    return targets.select(pl.int_range(first, first + pl.len()).alias("target"), pl.all())
 
 
 def _candidates(

@@ -9,7 +9,7 @@ import polars as pl
 
 from docrecall.kernel.family import Family, within
 from docrecall.kernel.match import Mask, fits
-from docrecall.kernel.spans import Spans
+from docrecall.kernel.spans import Spans, by_group
 from docrecall.kernel.steps import Steps
 from docrecall.measures.definition import Floats, Ints
 from docrecall.measures.grammar import Cut
@@ -61,7 +61,10 @@ class Passages:
         """(passage, hit) for every hit that is the gold chunk of a passage."""
         if "chunk_id" not in self.f.m.hits.columns or self.rows["chunk_id"].is_null().all():
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        return self._pairs(["target", "chunk_id"])
+        passage, hit = self._pairs
+        wanted, found = self.rows["chunk_id"].gather(passage), self.f.m.hits["chunk_id"].gather(hit)
+        same = np.flatnonzero((wanted == found).fill_null(False).to_numpy())
+        return passage[same], hit[same]
 
     @cached_property
     def given(self) -> tuple[Spans, Ints]:
@@ -70,19 +73,24 @@ class Passages:
         if "chunk_start" not in hits.columns:
             none = np.zeros(0, dtype=np.int64)
             return Spans(none, none, none), none
-        passage, hit = self._pairs(["target"])
+        passage, hit = self._pairs
         start = hits["chunk_start"].gather(hit).fill_null(0).to_numpy()
         end = hits["chunk_end"].gather(hit).fill_null(0).to_numpy()
         useful = np.flatnonzero((start < end) & (self.length[passage] > 0))
-        order = useful[np.lexsort((start[useful], passage[useful]))]
+        order = useful[by_group(passage[useful], start[useful])]
         return Spans(passage[order], start[order], end[order]), hit[order]
 
-    def _pairs(self, on: list[str]) -> tuple[Ints, Ints]:
-        """Passages and the hits that agree with them in some columns and in their version."""
-        hits, number = self.f.m.hits.select(on).with_row_index("hit"), self.rows.select(*on).with_row_index("passage")
-        pairs = number.join(hits, on=on, how="inner").sort("passage", "hit")
-        passage = pairs["passage"].to_numpy().astype(np.int64)
-        hit = pairs["hit"].to_numpy().astype(np.int64)
+    @cached_property
+    def _pairs(self) -> tuple[Ints, Ints]:
+        """Passages and the hits of their documents at their version: (passage, hit), in order."""
+        target = self.rows["target"].to_numpy()
+        n_targets = max(int(target.max(initial=-1)), int(self.f.m.hit_target.max(initial=-1))) + 1
+        of_target = np.bincount(self.f.m.hit_target, minlength=n_targets)
+        by_target = np.argsort(self.f.m.hit_target, kind="stable")
+        size = of_target[target]
+        passage = np.repeat(np.arange(len(target)), size)
+        first = np.cumsum(of_target) - of_target
+        hit = by_target[np.repeat(first[target] - (np.cumsum(size) - size), size) + np.arange(len(passage))]
         kept = fits(self.f.m.hits, hit, self.rows["doc_version"], passage)
         kept &= ~self.rows["stale"].to_numpy()[passage]
         return passage[kept], hit[kept]

@@ -26,7 +26,7 @@ class Spans(NamedTuple):
     def ordered(self) -> Spans:
         """Sorted by group and start, without spans that hold no character."""
         some = self.where(self.start < self.end)
-        return some.where(np.lexsort((some.start, some.group)))
+        return some.where(by_group(some.group, some.start))
 
     def joined(self, gap: int = 0) -> Spans:
         """Join sorted spans of a group that overlap, touch, or lie at most `gap` apart: what is left is disjoint."""
@@ -49,6 +49,14 @@ class Spans(NamedTuple):
         out = np.zeros(n_groups, dtype=np.int64)
         np.add.at(out, self.group, self.end - self.start)
         return out
+
+
+def by_group(group: Ints, value: Ints) -> Ints:
+    """The order by group, then value; equal ones keep theirs. Neither is negative."""
+    width = int(value.max(initial=0)) + 1
+    if (int(group.max(initial=0)) + 1) * width >= 1 << 62:
+        return np.lexsort((value, group))
+    return np.argsort(group * width + value, kind="stable")  # one number sorts several times as fast as two
 
 
 def _running_max(group: Ints, value: Ints) -> Ints:
