@@ -62,7 +62,7 @@ BAD = [
     log("h.run", b"q1 Q0 a 1 2,0 t\n", 3, "hits.score: 1 row with a value that is not a number", "line 1",
         more=("--order=score",)),
     log("h.run", b"q1 Q0 a 1 nan t\n", 3, "hits.score: 1 hit with a NaN score", "line 1", more=("--order=trec_eval",)),
-    log("h.run", b"q1 Q0 a 1 2.0 t\nq1 Q0 b 1 1.0 t\n", 3, "share the rank of another", "(q1)", "line 1"),
+    log("h.run", b"q1 Q0 a 1 2.0 t\nq1 Q0 b 1 1.0 t\n", 3, "on the rank of another", "(q1)", "line 1"),
     log("h.run", b"q1 Q0 \xff\xfe 1 2.0 t\n", 3, "1 line with text that is not UTF-8", "line 1"),
     log("h.run", b"\xff\xfeq\x001\x00", 4, "h.run is UTF-16 text"),
     log("h.run", b"", 4, "h.run is empty (0 bytes)"),

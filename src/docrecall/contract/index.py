@@ -7,7 +7,7 @@ from typing import NamedTuple
 import polars as pl
 
 from docrecall import findings
-from docrecall.contract.evidence import renamed
+from docrecall.contract.frames import renamed, with_nulls
 from docrecall.contract.needs import FROM_CHUNKS
 from docrecall.contract.rules import Checked, Rule, chunk_rules, fault_rules, null_rules, report, split
 from docrecall.options import Options
@@ -40,11 +40,7 @@ def check_documents(table: Table, options: Options) -> Index:
     columns = [c for c in ("doc_id", "doc_version", "alias_of") if c in table.columns]
     rows = table.read(columns)
     doc_type = table.columns["doc_id"]
-    rows = rows.with_columns(
-        pl.lit(None, kind).alias(c)
-        for c, kind in (("doc_version", pl.String()), ("alias_of", doc_type))
-        if c not in rows.columns
-    )
+    rows = with_nulls(rows, {"doc_version": pl.String(), "alias_of": doc_type})
     aliases = pl.col("alias_of").drop_nulls().n_unique().over("doc_id")
     rules = [
         *fault_rules(table),

@@ -18,7 +18,7 @@ from docrecall.contract.labels import check_qrels, check_queries, label_conflict
 from docrecall.contract.lookup import look_up
 from docrecall.contract.needs import Needs
 from docrecall.contract.requests import check_requests
-from docrecall.contract.rules import Checked
+from docrecall.contract.rules import Checked, of_queries
 from docrecall.contract.schema import like, supplied
 from docrecall.kernel.labels import Labels
 from docrecall.options import Options
@@ -205,12 +205,7 @@ def _of_evidence(checks: Mapping[str, Checked]) -> list[pl.DataFrame]:
         return []
     pairs, qrels = checks["evidence"].rows.select("query_id", "doc_id"), checks["qrels"].rows
     strange = pairs.join(qrels, on=["query_id", "doc_id"], how="anti").unique().join(qrels, on="query_id", how="semi")
-    queries = strange["query_id"].unique()
-    return [
-        findings.finding(
-            "evidence_without_label", "evidence", "doc_id", strange.height, n_queries=len(queries), examples=queries
-        )
-    ]
+    return [of_queries("evidence_without_label", "evidence", "doc_id", strange)]
 
 
 def _of_index(inputs: Inputs, labels: Labels, index: Index, options: Options) -> list[pl.DataFrame]:
@@ -228,12 +223,7 @@ def _of_index(inputs: Inputs, labels: Labels, index: Index, options: Options) ->
     of_qrels = labels.qrels.filter("stale") if table == "qrels" else labels.qrels.clear()
     of_evidence = labels.qrels.clear() if labels.evidence is None else labels.evidence.filter(_GONE)
     for name, stale in (("qrels", of_qrels), ("evidence", of_evidence)):
-        queries = stale["query_id"].unique()
-        found.append(
-            findings.finding(
-                "stale_labels", name, "doc_version", stale.height, n_queries=len(queries), examples=queries
-            )
-        )
+        found.append(of_queries("stale_labels", name, "doc_version", stale))
     return found
 
 

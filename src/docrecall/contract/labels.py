@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from docrecall import findings
-from docrecall.contract.evidence import renamed
-from docrecall.contract.rules import Checked, Rule, fault_rules, null_rules, report, split, tagged
+from docrecall.contract.frames import renamed, surely_distinct, with_nulls
+from docrecall.contract.rules import Checked, Rule, fault_rules, null_rules, of_queries, report, split, tagged
 from docrecall.options import Options
 from docrecall.sources.table import FILE, ROW, Table
 from docrecall.tables import LABEL_STATUSES
@@ -28,7 +27,7 @@ def check_qrels(table: Table, aliases: pl.DataFrame, options: Options) -> Checke
         bad = bad.with_columns(pl.lit(None, pl.Int64).alias("relevance"))
     versions = [c for c in optional if c == "doc_version"]
     duplicates = rows.clear()
-    if not _pairs_unique(rows):
+    if not surely_distinct(rows, *_PAIR):
         again = ~pl.struct(pl.exclude(FILE, ROW)).is_first_distinct()
         rows, duplicates = rows.filter(~again), rows.filter(again)
         twice = pl.struct(_PAIR).is_duplicated()
@@ -42,8 +41,7 @@ def check_qrels(table: Table, aliases: pl.DataFrame, options: Options) -> Checke
             clashing = tagged(marked.filter("_clash").drop("_clash"), reason, column)
             bad = pl.concat([bad, clashing.select(bad.columns)])
     rejected, found = report(bad, table, ["query_id"], options)
-    if duplicates.height:
-        found.append(_count("duplicate_labels", table, duplicates))
+    found.append(of_queries("duplicate_labels", "qrels", None, duplicates))
     rows, n_merged = _merged(rows, aliases)
     if not rows["query_id"].is_sorted():
         rows = rows.sort("query_id")
@@ -82,8 +80,7 @@ def check_queries(table: Table, options: Options) -> Checked:
     """
     columns = [c for c in ("query_id", "label_status", "weight") if c in table.columns]
     rows = table.read(columns)
-    if "label_status" not in rows.columns:
-        rows = rows.with_columns(pl.lit(None, pl.String).alias("label_status"))
+    rows = with_nulls(rows, {"label_status": pl.String()})
     own = row_rules(table)
     repeated = Rule("query_repeated", "query_id", pl.col("query_id").is_duplicated())
     alone = [rule for rule in own if rule.code not in ("status_unknown", "weight_invalid")]
@@ -91,17 +88,6 @@ def check_queries(table: Table, options: Options) -> Checked:
     rejected, found = report(bad, table, ["query_id"], options)
     rows = rows.select("query_id", "label_status", *(["weight"] if "weight" in columns else [])).sort("query_id")
     return Checked(rows.with_columns(pl.col(c).fill_null(1.0) for c in columns if c == "weight"), rejected, 0, found)
-
-
-def _pairs_unique(rows: pl.DataFrame) -> bool:
-    """Whether no pair stands twice: distinct 64-bit hashes prove it, equal ones may be chance and deny nothing."""
-    key = rows.select(pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2)).to_series()
-    return key.n_unique() == rows.height
-
-
-def _count(code: str, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
-    queries = rows["query_id"].unique()
-    return findings.finding(code, table.spec.name, None, rows.height, n_queries=len(queries), examples=queries)
 
 
 def label_conflicts(queries: pl.DataFrame, qrels: pl.DataFrame) -> list[pl.DataFrame]:
@@ -119,11 +105,5 @@ def label_conflicts(queries: pl.DataFrame, qrels: pl.DataFrame) -> list[pl.DataF
         ((status == "answerable") & best_grade.is_null())
         | ((status == "unlabelled") & best_grade.is_not_null())
         | ((status == "unanswerable") & (best_grade >= 1))
-    )["query_id"]
-    if against.is_empty():
-        return []
-    return [
-        findings.finding(
-            "label_conflict", "queries", "label_status", len(against), n_queries=len(against), examples=against
-        )
-    ]
+    )
+    return [of_queries("label_conflict", "queries", "label_status", against)]

@@ -12,6 +12,7 @@ from functools import partial
 
 import polars as pl
 
+from docrecall.contract.frames import renamed
 from docrecall.sources.table import FAULT, Part, Table, collect, fault_bit
 
 DEFAULT_RUN = "run"
@@ -80,11 +81,8 @@ def _with_names(log: Table, aliases: pl.DataFrame) -> Table:
     schema = pl.Schema(log.columns)
 
     def scan(part: Part) -> pl.LazyFrame:
-        rows = _own(log, part, faulty=part.faulty).join(
-            aliases.lazy(), on="doc_id", how="left", maintain_order="left", validate="m:1"
-        )
-        named = rows.with_columns(pl.coalesce("target", "doc_id").alias("doc_id"))
-        return named.select(*log.columns, *([FAULT] if part.faulty else []))
+        rows = renamed(_own(log, part, faulty=part.faulty), aliases)
+        return rows.select(*log.columns, *([FAULT] if part.faulty else []))
 
     parts = [replace(part, schema=schema, scan=partial(scan, part)) for part in log.parts]
     return replace(log, parts=parts, normalize=False)

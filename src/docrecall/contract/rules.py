@@ -154,6 +154,12 @@ def report(
     return rejected.select(order), found
 
 
+def of_queries(code: str, table: str, column: str | None, rows: pl.DataFrame) -> pl.DataFrame:
+    """A finding about some rows, with their queries as examples; merging leaves it out where there are none."""
+    queries = rows["query_id"].unique()
+    return findings.finding(code, table, column, rows.height, n_queries=len(queries), examples=queries)
+
+
 def _places(bad: pl.DataFrame, table: Table) -> pl.Series:
     """Where bad rows stand, in the words of their format."""
     out = [pl.Series([], dtype=pl.String)]

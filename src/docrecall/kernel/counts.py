@@ -15,7 +15,7 @@ import polars as pl
 from docrecall.kernel.family import Family, within
 from docrecall.kernel.match import Mask
 from docrecall.kernel.passages import CutPassages, Passages
-from docrecall.kernel.steps import Steps
+from docrecall.kernel.steps import Steps, sums
 from docrecall.measures.definition import Floats, Ints
 from docrecall.measures.grammar import Cut
 
@@ -152,9 +152,8 @@ class CutCounts:
     @cached_property
     def top_chunks(self) -> Ints:
         if self.cut.unit in ("chunks", "tokens"):
-            keyed = pl.DataFrame([pl.Series("unit", self.f.m.row_unit), self.f.m.of_every_row("doc_id")])
             each = (
-                keyed.filter(pl.Series(self.f.rows(self.k)))
+                self.f.keyed.filter(pl.Series(self.f.rows(self.k)))
                 .group_by("unit", "doc_id")
                 .agg(pl.len().cast(pl.Int64).alias("n"))
             )
@@ -166,13 +165,9 @@ class CutCounts:
 
     @cached_property
     def tokens(self) -> Ints:
-        out = np.zeros(self.f.n_units, dtype=np.int64)
-        np.add.at(
-            out,
-            self.f.m.row_unit[self.f.rows(self.k)],
-            self.f.m.of_every_row("n_tokens").to_numpy()[self.f.rows(self.k)],
-        )
-        return out
+        taken = self.f.rows(self.k)
+        tokens = self.f.m.of_every_row("n_tokens").to_numpy()
+        return sums(self.f.m.row_unit[taken], tokens[taken], self.f.n_units)
 
 
 def _numbered(unit: Ints, n_units: int) -> Ints:

@@ -75,20 +75,29 @@ class Family:
             case "tokens":
                 return self._tokens_to(np.arange(self.m.starts[-1]), self.m.row_unit)
             case "docs":
-                keyed = pl.DataFrame([pl.Series("unit", self.m.row_unit), self.m.of_every_row("doc_id")])
                 places = self.docs.select("unit", "doc_id", "place")
-                return keyed.join(places, on=["unit", "doc_id"], how="left", maintain_order="left")["place"].to_numpy()
+                return self.keyed.join(places, on=["unit", "doc_id"], how="left", maintain_order="left")[
+                    "place"
+                ].to_numpy()
         return None
 
     def rows(self, k: int | None) -> Mask:
         """Which rows a cut takes."""
         return within(self.row_reach, int(self.m.starts[-1]), k)
 
+    @property
+    def keyed(self) -> pl.DataFrame:
+        """The unit and the document of every row."""
+        return pl.DataFrame([pl.Series("unit", self.m.row_unit), self.m.of_every_row("doc_id")])
+
     @cached_property
     def docs(self) -> pl.DataFrame:
         """Every distinct document of each unit: unit, doc_id, place, n (rows)."""
-        rows = pl.DataFrame([pl.Series("unit", self.m.row_unit), self.m.of_every_row("doc_id")]).with_row_index("row")
-        each = rows.group_by("unit", "doc_id").agg(pl.col("row").min(), pl.len().cast(pl.Int64).alias("n"))
+        each = (
+            self.keyed.with_row_index("row")
+            .group_by("unit", "doc_id")
+            .agg(pl.col("row").min(), pl.len().cast(pl.Int64).alias("n"))
+        )
         unit, row = each["unit"].to_numpy(), each["row"].to_numpy().astype(np.int64)
         place = self.m.docs_before[row + 1] - self.m.docs_before[self.m.starts[unit]]
         return each.with_columns(pl.Series("place", place)).drop("row")

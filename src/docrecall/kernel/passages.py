@@ -10,7 +10,7 @@ import polars as pl
 from docrecall.kernel.family import Family, within
 from docrecall.kernel.match import Mask, fits
 from docrecall.kernel.spans import Spans, by_group
-from docrecall.kernel.steps import Steps
+from docrecall.kernel.steps import Steps, sums
 from docrecall.measures.definition import Floats, Ints
 from docrecall.measures.grammar import Cut
 
@@ -98,10 +98,7 @@ class Passages:
     @cached_property
     def text(self) -> Ints:
         """The number of the text that each passage lies in: a document of a unit, at one version."""
-        keys = self.rows.select("target", "doc_version")
-        numbers = keys.unique(maintain_order=True).with_row_index("text")
-        joined = keys.join(numbers, on=["target", "doc_version"], how="left", nulls_equal=True, maintain_order="left")
-        return joined["text"].to_numpy().astype(np.int64)
+        return _texts(self.rows, ["target", "doc_version"])[0]
 
 
 class CutPassages:
@@ -183,9 +180,7 @@ class CutPassages:
         texts = Spans(self.p.text[spans.group], spans.start, spans.end).ordered().joined().lengths(n_texts)
         unit = np.zeros(n_texts, dtype=np.int64)
         unit[self.p.text] = self.p.unit
-        out = np.zeros(self.p.f.n_units, dtype=np.int64)
-        np.add.at(out, unit, texts)
-        return out
+        return sums(unit, texts, self.p.f.n_units)
 
     @cached_property
     def gold_text(self) -> Ints:
@@ -208,23 +203,27 @@ class CutPassages:
     @cached_property
     def given_text(self) -> Ints:
         rows, taken = self.p.f.m.rows, self.p.f.rows(self.k)
-        out = np.zeros(self.p.f.n_units, dtype=np.int64)
-        if rows is not None and "chunk_start" in rows.columns:
-            length = (rows["chunk_end"] - rows["chunk_start"]).fill_null(0).to_numpy()
-            np.add.at(out, self.p.f.m.row_unit[taken], length[taken])
-        return out
+        if rows is None or "chunk_start" not in rows.columns:
+            return np.zeros(self.p.f.n_units, dtype=np.int64)
+        length = (rows["chunk_end"] - rows["chunk_start"]).fill_null(0).to_numpy()
+        return sums(self.p.f.m.row_unit[taken], length[taken], self.p.f.n_units)
 
     @cached_property
     def distinct_text(self) -> Ints:
-        rows, out = self.p.f.m.rows, np.zeros(self.p.f.n_units, dtype=np.int64)
+        rows = self.p.f.m.rows
         if rows is None or "chunk_start" not in rows.columns:
-            return out
+            return np.zeros(self.p.f.n_units, dtype=np.int64)
         # Every version of a document is a text of its own.
         key = ["unit", *(c for c in ("doc_id", "doc_version") if c in rows.columns)]
         rows = rows.with_columns(pl.Series("unit", self.p.f.m.row_unit)).filter(pl.Series(self.p.f.rows(self.k)))
         rows = rows.filter(pl.col("chunk_start") < pl.col("chunk_end"))
-        texts = rows.select(key).unique(maintain_order=True).with_row_index("text")
-        text = rows.join(texts, on=key, how="left", nulls_equal=True, maintain_order="left")["text"].to_numpy()
-        spans = Spans(text.astype(np.int64), rows["chunk_start"].to_numpy(), rows["chunk_end"].to_numpy())
-        np.add.at(out, texts["unit"].to_numpy(), spans.ordered().joined().lengths(texts.height))
-        return out
+        text, texts = _texts(rows, key)
+        spans = Spans(text, rows["chunk_start"].to_numpy(), rows["chunk_end"].to_numpy())
+        return sums(texts["unit"].to_numpy(), spans.ordered().joined().lengths(texts.height), self.p.f.n_units)
+
+
+def _texts(rows: pl.DataFrame, key: list[str]) -> tuple[Ints, pl.DataFrame]:
+    """Number the texts that rows lie in: the number of each row's, and what each text is called by."""
+    texts = rows.select(key).unique(maintain_order=True).with_row_index("text")
+    joined = rows.select(key).join(texts, on=key, how="left", nulls_equal=True, maintain_order="left")
+    return joined["text"].to_numpy().astype(np.int64), texts

@@ -200,13 +200,9 @@ def _narrow_gaps(units: pl.DataFrame, counted: _Counted, measures: Sequence[Meas
     asked = [m for m in measures if "gap" in m.arguments and m.arguments["gap"] < _NARROW_GAP]
     if not asked:
         return []
-    narrow = np.zeros(0, dtype=np.bool_)
-    for measure in asked:
-        passages = counted.under(measure).passages
-        without, joined = passages.best(int(measure.arguments["gap"])), passages.best(_NARROW_GAP)
-        narrow = np.resize(narrow, len(joined)) if len(narrow) else np.zeros(len(joined), dtype=np.bool_)
-        narrow |= (without < 1) & (joined == 1)
-    unit = passages.p.id_unit[narrow]
+    under = [(counted.under(m).passages, int(m.arguments["gap"])) for m in asked]
+    narrow = np.logical_or.reduce([(p.best(gap) < 1) & (p.best(_NARROW_GAP) == 1) for p, gap in under])
+    unit = under[0][0].p.id_unit[narrow]
     scored = units.select(pl.col("listed") & (pl.col("status") == "scored")).to_series().to_numpy()
     unit = unit[scored[unit]]
     queries = units["query_id"].gather(np.unique(unit))

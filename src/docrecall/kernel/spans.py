@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from docrecall.kernel.steps import sums
 from docrecall.measures.definition import Ints
 
 
@@ -46,9 +47,7 @@ class Spans(NamedTuple):
 
     def lengths(self, n_groups: int) -> Ints:
         """The sum of the lengths in each group."""
-        out = np.zeros(n_groups, dtype=np.int64)
-        np.add.at(out, self.group, self.end - self.start)
-        return out
+        return sums(self.group, self.end - self.start, n_groups)
 
 
 def by_group(group: Ints, value: Ints) -> Ints:
