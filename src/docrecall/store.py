@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import polars as pl
 from docrecall.contract.rules import none_rejected
 from docrecall.decisions import decided
 from docrecall.errors import InputError
+from docrecall.merge import in_order
 from docrecall.options import Options
 from docrecall.report.structured import SCHEMA_VERSION, as_document
 from docrecall.scores import ROWS_SCHEMA, Scores
@@ -57,9 +60,9 @@ class OutputFolder(StagedFolder):
         Returns where scores and decisions stand for now.
         """
         with named(self.target):
-            units = self.scan_parts()
-            _merge(units.select(*key, "status", "n_hits", *measures), key, self.files / PER_QUERY)
-            _merge(decided(units, key), key, self.files / DECIDED)
+            columns = [*key, "status", "n_hits", *measures]
+            _write((u.select(columns) for u in in_order(self._parts, key)), self.files / PER_QUERY)
+            _write((decided(u.lazy(), key).collect() for u in in_order(self._parts, key)), self.files / DECIDED)
             shutil.rmtree(self.staging / "parts")
             return FileRef.of(str(self.files / PER_QUERY)), FileRef.of(str(self.files / DECIDED))
 
@@ -159,28 +162,15 @@ def _manifest(scores: Scores) -> dict[str, Any]:
     }
 
 
-def _merge(scan: pl.LazyFrame, key: list[str], path: Path) -> None:
+def _write(frames: Iterator[pl.DataFrame], path: Path) -> None:
+    """Write frames one after the other in row groups of one size, whatever the sizes of the frames."""
     import pyarrow.parquet as pq  # noqa: PLC0415 - a third of a second that runs without `out` need not pay
 
-    keys = scan.select(key).collect()
-    ordered = keys.sort(key)
-    in_order = keys.equals(ordered)
-    schema = scan.head(0).collect().to_arrow().schema
-    with pq.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True) as writer:
-        for start in range(0, keys.height, _ROW_GROUP):
-            if in_order:
-                group = scan.slice(start, _ROW_GROUP).collect()
-            else:
-                wanted = ordered.slice(start, _ROW_GROUP)
-                # Every key stands once, so a row group is exactly the rows between its first and last key.
-                group = scan.filter(_between(key, wanted.row(0), wanted.row(-1))).collect().sort(key)
-            writer.write_table(group.to_arrow(), row_group_size=_ROW_GROUP)
-
-
-def _between(key: list[str], low: tuple[Any, ...], high: tuple[Any, ...]) -> pl.Expr:
-    from_low, to_high = pl.lit(True), pl.lit(True)
-    for column, least, most in reversed(list(zip(key, low, high, strict=True))):
-        col = pl.col(column)
-        from_low = (col > least) | ((col == least) & from_low)
-        to_high = (col < most) | ((col == most) & to_high)
-    return from_low & to_high
+    waiting = next(frames)
+    with pq.ParquetWriter(path, waiting.to_arrow().schema, compression="zstd", write_page_checksum=True) as writer:
+        for frame in chain(frames, [waiting.clear()]):
+            waiting = pl.concat([waiting, frame])
+            while waiting.height >= _ROW_GROUP:
+                writer.write_table(waiting.head(_ROW_GROUP).to_arrow(), row_group_size=_ROW_GROUP)
+                waiting = waiting.slice(_ROW_GROUP)
+        writer.write_table(waiting.to_arrow(), row_group_size=_ROW_GROUP)

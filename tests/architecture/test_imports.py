@@ -27,7 +27,7 @@ ORDER = [
         "kernel.batch kernel.labels contract.known contract.overlap",
         "kernel.match kernel.steps kernel.spans kernel.family kernel.passages kernel.counts kernel.per_query",
         "shards plan universe summary decisions scores ledger funnel",
-        "report.words report.structured staging store score writers convert",
+        "report.words report.structured staging merge store score writers convert",
         "report.terminal report.files report.measures demo",
         "cli",
     )
