@@ -28,7 +28,7 @@ from docrecall.options import Options
 from docrecall.scores import ROWS_SCHEMA
 from docrecall.sources.inputs import Inputs
 from docrecall.sources.table import Table, blame
-from docrecall.tables import TABLES, unit_key
+from docrecall.tables import TABLES, by_run, unit_key
 
 
 class Ledger:
@@ -80,7 +80,7 @@ class Ledger:
             lost = key.filter(pl.any_horizontal(pl.all().is_null()), pl.col("query_id").is_not_null()).unique()
             if lost.height:
                 self._lost.append(lost)
-        for (run,), units in batch.units.partition_by("run_id", as_dict=True).items():
+        for run, units in by_run(batch.units):
             self._units.setdefault(run, []).append(_of_run(units))
 
     def add(self, batch: Batch, scores: BatchScores | None = None) -> None:
@@ -213,6 +213,6 @@ def _asked(logs: Sequence[Table]) -> dict[str, pl.DataFrame]:
             continue
         if "run_id" not in asked.columns:
             asked = asked.with_columns(pl.lit(log.run or DEFAULT_RUN).alias("run_id"))
-        for (run,), units in asked.drop_nulls().partition_by("run_id", as_dict=True).items():
+        for run, units in by_run(asked.drop_nulls()):
             found.setdefault(run, []).append(_of_run(units))
     return {run: pl.concat(units).unique() for run, units in found.items()}

@@ -1,46 +1,57 @@
 """Files -> batches of whole units, decided by evidence.
 
-One cheap pass over the keys and ranks of a log shows where units begin. When no rank falls or repeats inside
-a unit and no unit begins twice, the log is sorted by unit: that pass was also the proof that ranks are unique, and
-slices of the files are batches. Anything else (scattered units, rows out of order, rows delivered twice, bad rows,
-order by score) goes through `shards`, which brings each unit's rows together first, and is checked there.
+Slices of a log that `proof` showed to be sorted are batches. Anything else (scattered units, rows out of order, rows
+delivered twice, bad rows, order by score) goes through `shards`, which brings each unit's rows together first, and is
+checked there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from docrecall import findings
-from docrecall.contract.hits import check_hits, find_offenders, read_columns, value_rules
+from docrecall.contract.hits import check_hits, find_offenders, read_columns
 from docrecall.contract.lookup import DEFAULT_RUN
 from docrecall.kernel.batch import Batch, find_units
+from docrecall.measures.definition import Ints
 from docrecall.options import Options
-from docrecall.shards import shards
-from docrecall.sources.table import LARGEST_RANK, MOST_OPEN, Part, Table, collect, damaged
+from docrecall.proof import Layout, prove_sorted
+from docrecall.shards import Way, shards, way_of
+from docrecall.sources.table import MOST_OPEN, Part, Table
 from docrecall.tables import unit_key
 
-Ints = npt.NDArray[np.int64]
-
 BATCH_ROWS = 2_000_000  # whole row groups of a million rows, where they hold whole units
-_PROBE_ROWS = 4_000_000
 
 
-def check_logs(logs: Sequence[Table], found: Sequence[pl.DataFrame], options: Options) -> list[pl.DataFrame | None]:
-    """Give what `prove_sorted` says of each log; when rows by themselves break the contract, raise a DataError.
+class Plan(NamedTuple):
+    """How one log is worked on. batch_rows: about how many of its hits at a time."""
+
+    log: Table
+    layout: Layout
+    batch_rows: int
+
+    @property
+    def way(self) -> Way:
+        """How its units come together."""
+        return "slices" if self.layout.units is not None else way_of(self.log, self.batch_rows)
+
+
+def make_plans(
+    logs: Sequence[Table], found: Sequence[pl.DataFrame], options: Options, batch_rows: int = BATCH_ROWS
+) -> list[Plan]:
+    """Look at each log; when rows by themselves break the contract, raise a DataError.
 
     found: what the check of the other tables found, so that one message tells everything.
     """
-    layouts = [prove_sorted(log, options) for log in logs]
+    plans = [Plan(log, prove_sorted(log, options), batch_rows) for log in logs]
     if options.on_bad_rows == "error":
-        bad = [
-            f for log, layout in zip(logs, layouts, strict=True) if layout is None for f in find_offenders(log, options)
-        ]
+        bad = [f for plan in plans if plan.layout.units is None for f in find_offenders(plan.log, options)]
         findings.raise_errors(findings.merge([*found, *bad]))
-    return layouts
+    return plans
 
 
 def orders_disagree(log: Table, options: Options, batch_rows: int) -> list[pl.DataFrame]:
@@ -71,13 +82,11 @@ def orders_disagree(log: Table, options: Options, batch_rows: int) -> list[pl.Da
     return found
 
 
-def batches(log: Table, units: pl.DataFrame | None, options: Options, batch_rows: int) -> Iterator[Batch]:
-    """Yield the batches of one log. Every row of the log is in exactly one of them, or counted on the way.
-
-    units: what `prove_sorted` gave.
-    """
-    if units is not None:
-        yield from _slices(log, units, options, batch_rows)
+def batches(plan: Plan, options: Options) -> Iterator[Batch]:
+    """Yield the batches of one log. Every row of the log is in exactly one of them, or counted on the way."""
+    log, batch_rows = plan.log, plan.batch_rows
+    if plan.layout.units is not None:
+        yield from _slices(log, plan.layout.units, options, batch_rows)
         return
     key = unit_key(log.columns)
     for rows in shards(log, batch_rows):
@@ -125,6 +134,8 @@ def touched_in_part(units: pl.DataFrame, bad: pl.DataFrame) -> pl.DataFrame:
 
 
 def _named(units: pl.DataFrame, log: Table) -> pl.DataFrame:
+    if "rejected" not in units.columns:
+        units = units.with_columns(pl.lit(False).alias("rejected"))
     return _of_its_run(units, log).select(*unit_key([*units.columns, "run_id"]), "n_hits", "n_gaps", "rejected")
 
 
@@ -135,106 +146,8 @@ def _of_its_run(rows: pl.DataFrame, log: Table) -> pl.DataFrame:
     return rows.with_columns(pl.lit(log.run or DEFAULT_RUN).alias("run_id"))
 
 
-def prove_sorted(log: Table, options: Options) -> pl.DataFrame | None:
-    """Give the units of a log in row order (key, n_hits, n_gaps), or None when it is not sorted and clean.
-
-    Reads keys and ranks only. Between unit starts nothing is brought in unless a rank does not follow its predecessor.
-    """
-    ranks_as_logged = options.order == "rank" and options.ranks == "logged" and log.columns["rank"] == pl.Int64
-    if not ranks_as_logged or not log.n_rows or log.faulty:
-        return None
-    key = unit_key(log.columns)
-    if any(part.null_count("doc_id") for part in log.parts) or _probe_scattered(log, key):
-        return None
-    if _breaks_values(log):
-        return None
-    frames, offset = [], 0
-    for part in log.parts:
-        if part.n_rows:
-            frames.append(_marks(log, part, key).with_columns(pl.col("row") + offset))
-            offset += part.n_rows
-    marks = _stitch(pl.concat(frames), key)
-    first = options.rank_base
-    clean = marks.select(
-        ok=~pl.any_horizontal(pl.col(*key, "rank").is_null())
-        & (pl.col("rank") >= first)
-        & (pl.col("rank") < LARGEST_RANK)
-        & (pl.col("new") | (pl.col("step") > 0))
-    )["ok"]
-    if not clean.all():
-        return None
-    return _units_of(marks, key, first, log.n_rows)
-
-
-def _breaks_values(log: Table) -> bool:
-    """Whether a column that a measure reads holds what it must not."""
-    rules = value_rules(log)
-    if not rules:
-        return False
-    columns = sorted({c for rule in rules for c in rule.broken.meta.root_names()})
-    for part in log.parts:
-        broken = log.scan(part, columns).select(pl.any_horizontal(rule.broken for rule in rules).any())
-        if collect(broken, [part]).item():
-            return True
-    return False
-
-
-def _marks(log: Table, part: Part, key: Sequence[str]) -> pl.DataFrame:
-    """The rows of a part where something happens: a unit begins, a rank does not follow, the part ends."""
-    scan = log.scan(part, [*key, "rank"]).with_row_index("row")
-    new = pl.any_horizontal(pl.col(c).ne_missing(pl.col(c).shift()) for c in key)
-    step = pl.col("rank") - pl.col("rank").shift()
-    marked = scan.with_columns(new.alias("new"), step.alias("step")).filter(
-        pl.col("new") | pl.col("step").ne_missing(1) | (pl.col("row") >= part.n_rows - 1)
-    )
-    # Each chunk of the result still holds the rows that it was filtered from: a hundred times what is wanted.
-    marks = collect(marked, [part]).rechunk().with_columns(pl.col("row").cast(pl.Int64))
-    if marks["row"].max() != part.n_rows - 1:
-        raise damaged(part)
-    return marks
-
-
-def _stitch(marks: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
-    """Join what a file boundary cut: the first row of a part goes on where the part before it ended."""
-    same = pl.all_horizontal(pl.col(c) == pl.col(c).shift() for c in key)
-    follows = pl.col("row") == pl.col("row").shift() + 1
-    cut = (same & follows & pl.col("step").is_null()).fill_null(False)
-    return marks.with_columns(
-        pl.when(cut).then(False).otherwise(pl.col("new")).alias("new"),
-        pl.when(cut).then(pl.col("rank") - pl.col("rank").shift()).otherwise(pl.col("step")).alias("step"),
-    )
-
-
-def _units_of(marks: pl.DataFrame, key: Sequence[str], first: int, n_rows: int) -> pl.DataFrame | None:
-    heads = marks.filter("new")
-    rising = heads["query_id"]
-    proved = len(key) == 1 and bool((rising.slice(1) > rising.slice(0, len(rising) - 1)).all())
-    if not proved and heads.select(key).is_duplicated().any():
-        return None
-    jump = pl.when("new").then(pl.col("rank") > first).otherwise(pl.col("step") > 1)
-    jumps = marks.filter(jump)["row"].to_numpy()
-    starts = heads["row"].to_numpy()
-    gaps = np.bincount(np.searchsorted(starts, jumps, side="right") - 1, minlength=len(starts))
-    return heads.select(
-        *key,
-        pl.Series("n_hits", np.diff(starts, append=n_rows)),
-        pl.Series("n_gaps", gaps.astype(np.int64)),
-        pl.lit(False).alias("rejected"),
-    )
-
-
-def _probe_scattered(log: Table, key: Sequence[str]) -> bool:
-    """Whether units already begin twice among the first rows, in which case marking all rows would be a waste."""
-    part = next(part for part in log.parts if part.n_rows)
-    scan = log.scan(part, key).head(_PROBE_ROWS)
-    new = pl.any_horizontal(pl.col(c).ne_missing(pl.col(c).shift()) for c in key)
-    heads = collect(scan.filter(new).select(pl.struct(key).hash().alias("h")), [part])["h"]
-    return heads.n_unique() < len(heads)
-
-
 def _slices(log: Table, units: pl.DataFrame, options: Options, batch_rows: int) -> Iterator[Batch]:
     """Cut a sorted log between units, near the wanted size and at the end of a file where one is near."""
-    named = _named(units, log)
     ends = np.cumsum(units["n_hits"].to_numpy())
     file_ends = np.cumsum([part.n_rows for part in log.parts])
     start, unit = 0, 0
@@ -246,7 +159,9 @@ def _slices(log: Table, units: pl.DataFrame, options: Options, batch_rows: int) 
         rows, parts = _between(log, start, end, file_ends)
         if options.rank_base != 1:
             rows = rows.with_columns(pl.col("rank") + (1 - options.rank_base))
-        yield Batch(named.slice(unit, stop - unit), rows, frozenset(read_columns(log)), parts, read=end - start)
+        yield Batch(
+            _named(units.slice(unit, stop - unit), log), rows, frozenset(read_columns(log)), parts, read=end - start
+        )
         start, unit = end, stop
 
 

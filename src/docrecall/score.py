@@ -24,7 +24,8 @@ from docrecall.measures.grammar import Measure, parse_all
 from docrecall.measures.registry import DEFAULT_MEASURES
 from docrecall.options import Options
 from docrecall.parallel import in_order
-from docrecall.plan import BATCH_ROWS, batches, check_logs, orders_disagree, prove_sorted
+from docrecall.plan import BATCH_ROWS, Plan, batches, make_plans, orders_disagree
+from docrecall.proof import prove_sorted
 from docrecall.scores import Scores
 from docrecall.sources.inputs import Inputs
 from docrecall.sources.mapping import Mappings, TableMap, parse_mapping
@@ -149,7 +150,7 @@ def evaluate(
 ) -> Scores:
     """Score settled inputs; without measures this looks at the contract alone."""
     known = check_known(inputs, needs_of(inputs, measures, options), options)
-    layouts = check_logs(known.logs, known.findings, options)
+    plans = make_plans(known.logs, known.findings, options, batch_rows)
     names = [str(m) for m in measures]
     by_query = options.unit == "query" and known.by_request
     key = [c for c in UNIT if c != "request_id" or known.by_request]
@@ -172,12 +173,7 @@ def evaluate(
         if progress is not None and batch.read:
             progress(ledger.read, inputs.n_hits)
 
-    planned = (
-        batch
-        for log, layout in zip(known.logs, layouts, strict=True)
-        for batch in batches(log, layout, options, batch_rows)
-    )
-    for batch, scores in in_order(work, planned):
+    for batch, scores in in_order(work, (batch for plan in plans for batch in batches(plan, options))):
         take(batch, scores)
     ledger.close()
     for batch in units_without_hits(known, ledger.runs, ledger.asked, ledger.lost, options):
@@ -217,7 +213,7 @@ def _matches(inputs: Inputs, known: Known, options: Options, batch_rows: int) ->
     ledger = Ledger(inputs, known, options)
     frames = []
     for log in known.logs:
-        for batch in batches(log, prove_sorted(log, options), options, batch_rows):
+        for batch in batches(Plan(log, prove_sorted(log, options), batch_rows), options):
             ledger.note_units(batch)
             frames.append(match_batch(batch, known.labels, options))
     without_hits = units_without_hits(known, ledger.runs, ledger.asked, ledger.lost, options)

@@ -10,6 +10,7 @@ import contextlib
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import polars as pl
 import pyarrow as pa
@@ -18,6 +19,8 @@ from pyarrow import ipc
 from docrecall.errors import InputError, OutputError
 from docrecall.sources.table import Table, collect
 
+Way = Literal["slices", "whole", "scans", "spill"]
+
 _MOST_SCANS = 4  # measured: a filtered scan costs about 0.85 of a bare one, writing and reading back 3 to 3.5
 _MOST_SHARDS = 256  # one open file each
 _SEED = 20_261_201
@@ -25,15 +28,28 @@ _SEED = 20_261_201
 
 def shards(log: Table, shard_rows: int) -> Iterator[pl.DataFrame]:
     """Yield frames as `Table.rows_of` gives them, all columns; each query, with all its rows, is in exactly one."""
-    columns = list(log.columns)
-    n_shards = min(-(-log.n_rows // shard_rows), _MOST_SHARDS)
-    if n_shards <= 1:
-        yield log.read(columns)
-    elif n_shards <= _MOST_SCANS or all(part.file is None for part in log.parts):
-        for shard in range(n_shards):
-            yield log.read(columns, where=_shard(n_shards) == shard)
-    else:
-        yield from _spilled(log, columns, n_shards, shard_rows)
+    columns, n_shards = list(log.columns), n_shards_of(log, shard_rows)
+    match way_of(log, shard_rows):
+        case "whole":
+            yield log.read(columns)
+        case "scans":
+            for shard in range(n_shards):
+                yield log.read(columns, where=_shard(n_shards) == shard)
+        case _:
+            yield from _spilled(log, columns, n_shards, shard_rows)
+
+
+def n_shards_of(log: Table, shard_rows: int) -> int:
+    """Into how many frames a log is cut."""
+    return max(1, min(-(-log.n_rows // shard_rows), _MOST_SHARDS))
+
+
+def way_of(log: Table, shard_rows: int) -> Way:
+    """How the rows of a log come together: read whole, by a scan for each shard, or by one spill to temporary files."""
+    n_shards = n_shards_of(log, shard_rows)
+    if n_shards == 1:
+        return "whole"
+    return "scans" if n_shards <= _MOST_SCANS or all(part.file is None for part in log.parts) else "spill"
 
 
 def _shard(n_shards: int) -> pl.Expr:

@@ -14,6 +14,7 @@ import polars as pl
 from docrecall.exact import exact_sum
 from docrecall.measures.definition import Floats
 from docrecall.reference import mean
+from docrecall.tables import by_run
 
 # Columns that later versions fill exist already, so that what reads them need not change: they are null.
 SUMMARY_SCHEMA = pl.Schema(
@@ -94,7 +95,7 @@ class Tally:
 
     def add(self, units: pl.DataFrame) -> None:
         """Add units: run_id, status, n_hits, weight, ceiling and the measures' columns."""
-        for (run,), rows in units.partition_by("run_id", as_dict=True).items():
+        for run, rows in by_run(units):
             counts = self._units.setdefault(run, Counter())
             counts.update(dict(rows["status"].value_counts().iter_rows()))
             counts["no_hits"] += rows.filter(pl.col("status") == "scored", pl.col("n_hits") == 0).height
@@ -117,13 +118,13 @@ class Tally:
         new = keys.select(pl.struct("run_id", "query_id") != pl.struct("run_id", "query_id").shift()).to_series()
         begin = np.flatnonzero(new.fill_null(True).to_numpy())
         heads = keys[begin]
-        for (run,), rows in heads.partition_by("run_id", as_dict=True).items():
+        for run, rows in by_run(heads):
             self._queries[run] += rows.height
         for name in (*self._measures, CEILING):
             values = scored.select(name).collect()[name].gather(order).to_list()
             means = pl.Series(name, _means(values, begin.tolist()), dtype=pl.Float64)
             frame = heads.with_columns(means).filter(pl.col(name).is_not_null())
-            for (run,), rows in frame.partition_by("run_id", as_dict=True).items():
+            for run, rows in by_run(frame):
                 weights = rows["weight"].to_numpy() if self._weighted else None
                 self._sums[run, name].add(rows[name].to_numpy(), weights)
 

@@ -6,7 +6,7 @@ a Null-typed column. Columns that are not named here take no part in anything.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -79,6 +79,15 @@ UNIT = ("run_id", "request_id", "query_id")  # the key of what is scored; withou
 def unit_key(columns: Container[str]) -> list[str]:
     """The columns among some that tell units apart; hits whose run the caller named have no run_id."""
     return [c for c in UNIT if c in columns]
+
+
+def by_run(units: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+    """The rows of each run. Nothing is copied where there is one run, as in most batches."""
+    if units["run_id"].n_unique() == 1:
+        yield units["run_id"][0], units
+        return
+    for (run,), rows in units.partition_by("run_id", as_dict=True).items():
+        yield run, rows
 
 
 def plain_type(dtype: pl.DataType) -> pl.DataType:

@@ -24,7 +24,7 @@ from docrecall.contract.needs import needs_of
 from docrecall.contract.schema import settle
 from docrecall.measures.registry import REGISTRY
 from docrecall.options import Options
-from docrecall.plan import prove_sorted
+from docrecall.proof import prove_sorted
 from docrecall.score import open_tables
 from tests.agreement.case import write_pieces
 from tests.agreement.strategies import build
@@ -192,7 +192,7 @@ def test_sorted_rows_are_not_brought_together_and_others_are(tmp_path: Path, mon
     for log, is_sorted in ((hits, True), (scattered, False)):
         opened = open_tables(log, {"qrels": qrels})
         settled = settle(opened, needs_of(opened, (), Options()), Options())
-        assert (prove_sorted(settled.logs[0], Options()) is not None) == is_sorted
+        assert (prove_sorted(settled.logs[0], Options()).units is not None) == is_sorted
     way = {}
     for name, log, batch_rows in [
         ("sorted", hits, 100),

@@ -26,7 +26,7 @@ ORDER = [
         "contract.evidence contract.labels contract.index contract.requests contract.lookup",
         "kernel.batch kernel.labels contract.known contract.overlap",
         "kernel.match kernel.steps kernel.spans kernel.family kernel.passages kernel.counts kernel.per_query",
-        "shards plan universe summary decisions scores ledger funnel",
+        "proof shards plan universe summary decisions scores ledger funnel",
         "report.words report.structured staging merge store score writers convert",
         "report.terminal report.files report.measures demo",
         "cli",

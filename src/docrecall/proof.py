@@ -1,0 +1,155 @@
+"""Whether a log is sorted by unit, told from its keys and ranks alone.
+
+One cheap pass shows where units begin. When no rank falls or repeats inside a unit and no unit begins twice, the log is
+sorted, and that pass was also the proof that ranks are unique: slices of the files are then batches of whole units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from docrecall.contract.hits import value_rules
+from docrecall.options import Options
+from docrecall.sources.table import LARGEST_RANK, MOST_OPEN, Part, Table, blame, collect, damaged
+from docrecall.tables import unit_key
+
+_PROBE_ROWS = 4_000_000
+_AT_ONCE = 16_000_000  # rows of small files that are read by one query
+
+
+class Layout(NamedTuple):
+    """units: the units of a sorted log in row order (key, n_hits, n_gaps); None for any other. why: what shows that."""
+
+    units: pl.DataFrame | None
+    why: str
+
+
+def prove_sorted(log: Table, options: Options) -> Layout:
+    """Look whether a log is sorted by unit and clean. Reads keys and ranks, and columns whose values have rules.
+
+    Between unit starts nothing is brought in unless a rank does not follow its predecessor.
+    """
+    for holds, why in (
+        (options.order != "rank", f'order="{options.order}" gives hits another order than the logged one'),
+        (options.ranks != "logged", 'ranks="recount" numbers hits anew'),
+        (log.columns.get("rank") != pl.Int64, "ranks are not whole numbers by type, so every one is looked at"),
+        (not log.n_rows, "it has no rows"),
+        (log.faulty, "some rows had faults when they were read, or hit chunks that nobody knows"),
+    ):
+        if holds:
+            return Layout(None, why)
+    key = unit_key(log.columns)
+    if any(part.null_count("doc_id") for part in log.parts):
+        return Layout(None, "some hits have no doc_id")
+    if _probe_scattered(log, key):
+        return Layout(None, "units begin more than once among the first rows")
+    if _breaks_values(log):
+        return Layout(None, "a column that a measure reads holds what it must not")
+    marks = _stitch(pl.concat(_all_marks(log, key)), key)
+    first = options.rank_base
+    found = marks.select(
+        unnamed=pl.any_horizontal(pl.col(*key, "rank").is_null()).any(),
+        unranked=((pl.col("rank") < first) | (pl.col("rank") >= LARGEST_RANK)).any(),
+        falling=(~pl.col("new") & ~(pl.col("step") > 0)).fill_null(True).any(),
+    ).row(0, named=True)
+    for doubt, why in (
+        ("unnamed", "some hits lack a rank or a part of their key"),
+        ("unranked", "some ranks are out of range"),
+        ("falling", "inside a unit a rank falls or repeats"),
+    ):
+        if found[doubt]:
+            return Layout(None, why)
+    units = _units_of(marks, key, first, log.n_rows)
+    if units is None:
+        return Layout(None, "some units begin more than once")
+    return Layout(units, "ranks rise inside every unit, and no unit begins twice")
+
+
+def _all_marks(log: Table, key: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """The marks of all parts, rows numbered through; small files are read together."""
+    offset = 0
+    for parts in _groups([part for part in log.parts if part.n_rows]):
+        yield _marks(log, parts, key).with_columns(pl.col("row") + offset)
+        offset += sum(part.n_rows for part in parts)
+
+
+def _groups(parts: Sequence[Part]) -> Iterator[list[Part]]:
+    group: list[Part] = []
+    for part in parts:
+        if group and (len(group) == MOST_OPEN or sum(p.n_rows for p in group) + part.n_rows > _AT_ONCE):
+            yield group
+            group = []
+        group.append(part)
+    if group:
+        yield group
+
+
+def _breaks_values(log: Table) -> bool:
+    """Whether a column that a measure reads holds what it must not."""
+    rules = value_rules(log)
+    if not rules:
+        return False
+    columns = sorted({c for rule in rules for c in rule.broken.meta.root_names()})
+    for parts in _groups(log.parts):
+        rows = pl.concat([log.scan(part, columns) for part in parts])
+        if collect(rows.select(pl.any_horizontal(rule.broken for rule in rules).any()), parts).item():
+            return True
+    return False
+
+
+def _marks(log: Table, parts: Sequence[Part], key: Sequence[str]) -> pl.DataFrame:
+    """The rows of some parts where something happens: a unit begins, a rank does not follow, the parts end."""
+    scan = pl.concat([log.scan(part, [*key, "rank"]) for part in parts]).with_row_index("row")
+    n_rows = sum(part.n_rows for part in parts)
+    new = pl.any_horizontal(pl.col(c).ne_missing(pl.col(c).shift()) for c in key)
+    step = pl.col("rank") - pl.col("rank").shift()
+    marked = scan.with_columns(new.alias("new"), step.alias("step")).filter(
+        pl.col("new") | pl.col("step").ne_missing(1) | (pl.col("row") >= n_rows - 1)
+    )
+    # Each chunk of the result still holds the rows that it was filtered from: a hundred times what is wanted.
+    marks = collect(marked, parts).rechunk().with_columns(pl.col("row").cast(pl.Int64))
+    if marks["row"].max() != n_rows - 1:
+        blame(parts)
+        raise damaged(parts[0])
+    return marks
+
+
+def _stitch(marks: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
+    """Join what a file boundary cut: the first row of a part goes on where the part before it ended."""
+    same = pl.all_horizontal(pl.col(c) == pl.col(c).shift() for c in key)
+    follows = pl.col("row") == pl.col("row").shift() + 1
+    cut = (same & follows & pl.col("step").is_null()).fill_null(False)
+    return marks.with_columns(
+        pl.when(cut).then(False).otherwise(pl.col("new")).alias("new"),
+        pl.when(cut).then(pl.col("rank") - pl.col("rank").shift()).otherwise(pl.col("step")).alias("step"),
+    )
+
+
+def _units_of(marks: pl.DataFrame, key: Sequence[str], first: int, n_rows: int) -> pl.DataFrame | None:
+    heads = marks.filter("new")
+    rising = heads["query_id"]
+    proved = len(key) == 1 and bool((rising.slice(1) > rising.slice(0, len(rising) - 1)).all())
+    if not proved and heads.select(key).is_duplicated().any():
+        return None
+    jump = pl.when("new").then(pl.col("rank") > first).otherwise(pl.col("step") > 1)
+    jumps = marks.filter(jump)["row"].to_numpy()
+    starts = heads["row"].to_numpy()
+    gaps = np.bincount(np.searchsorted(starts, jumps, side="right") - 1, minlength=len(starts))
+    return heads.select(
+        *key,
+        pl.Series("n_hits", np.diff(starts, append=n_rows)),
+        pl.Series("n_gaps", gaps.astype(np.int64)),
+    )
+
+
+def _probe_scattered(log: Table, key: Sequence[str]) -> bool:
+    """Whether units already begin twice among the first rows, in which case marking all rows would be a waste."""
+    part = next(part for part in log.parts if part.n_rows)
+    scan = log.scan(part, key).head(_PROBE_ROWS)
+    new = pl.any_horizontal(pl.col(c).ne_missing(pl.col(c).shift()) for c in key)
+    heads = collect(scan.filter(new).select(pl.struct(key).hash().alias("h")), [part])["h"]
+    return heads.n_unique() < len(heads)
