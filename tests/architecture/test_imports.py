@@ -26,10 +26,10 @@ ORDER = [
         "contract.evidence contract.labels contract.index contract.requests contract.lookup",
         "kernel.batch kernel.labels contract.known contract.overlap",
         "kernel.match kernel.steps kernel.spans kernel.family kernel.passages kernel.counts kernel.per_query",
-        "proof shards plan universe summary decisions scores ledger funnel",
-        "report.words report.structured staging merge store score writers convert",
+        "proof shards plan memory universe summary decisions scores ledger funnel",
+        "report.words report.structured staging merge journal store score writers convert",
         "report.terminal report.files report.measures demo",
-        "cli",
+        "arguments cli",
     )
     for name in line.split()
 ]
