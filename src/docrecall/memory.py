@@ -15,6 +15,7 @@ from typing import NamedTuple
 import polars as pl
 
 from docrecall.contract.hits import read_columns
+from docrecall.contract.known import Known
 from docrecall.errors import UsageError
 from docrecall.parallel import WORKERS
 from docrecall.plan import Plan
@@ -27,6 +28,7 @@ _INLINE = 12  # bytes of a string that stand in its view of 16
 _LABEL_BYTES = 170  # for each row of a table that is held whole, while it is checked
 _ROW_BYTES = 40  # for each row in the works, besides its columns
 _UNSORTED = 3  # times as much where units are brought together first: whole rows, their copies, and what sorts them
+_BARE = 180_000_000  # Python, the engine and the libraries
 _SPARE = 120_000_000  # what the engine and the allocator keep
 
 
@@ -74,15 +76,21 @@ def fit(plans: Sequence[Plan], expected: Expected, bound: int) -> list[Plan]:
     return [plan._replace(batch_rows=max(1, min(plan.batch_rows, int(rows)))) for plan in plans]
 
 
-def expect(plans: Sequence[Plan], n_measures: int, *, on_disk: bool) -> Expected:
+def expect(known: Known, plans: Sequence[Plan], n_measures: int, *, on_disk: bool) -> Expected:
     """Estimate what is held. Called when the tables are read and the plans made; on_disk: whether results are written.
+
+    What reading the tables needed on the way, and the allocator kept, serves the batches: only what is held counts.
 
     How many units an unsorted log has is not known before the work; one in twenty rows is assumed.
     """
     sizes = [_row_bytes(plan.log) * (1 if plan.layout.units is not None else _UNSORTED) for plan in plans]
     units = sum(len(p.layout.units) if p.layout.units is not None else p.log.n_rows // 20 for p in plans)
     kept = 0 if on_disk else units * (3 * 16 + 8 * (n_measures + 5)) * 2  # the batches, and all of them in order
-    return Expected(_resident(), kept, max(sizes, default=_ROW_BYTES))
+    labels = known.labels
+    frames = [labels.qrels, labels.evidence, labels.queries, labels.requests]
+    frames += [check.rows for check in known.checks.values()] + [plan.layout.units for plan in plans]
+    held = _BARE + int(1.2 * sum(frame.estimated_size() for frame in frames if frame is not None))
+    return Expected(min(held, _resident()), kept, max(sizes, default=_ROW_BYTES))
 
 
 def _row_bytes(log: Table) -> int:

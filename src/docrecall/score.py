@@ -186,7 +186,7 @@ def _planned(
         check_tables(inputs, work.memory)
     known = check_known(inputs, needs_of(inputs, measures, options), options)
     plans = make_plans(known.logs, known.findings, options, work.batch_rows)
-    expected = expect(plans, len(measures), on_disk=on_disk)
+    expected = expect(known, plans, len(measures), on_disk=on_disk)
     if work.memory is not None:
         plans = fit(plans, expected, work.memory)
     return known, plans, expected
