@@ -26,6 +26,8 @@ ORDER = [
         "contract.index contract.requests contract.lookup",
         "kernel.batch kernel.labels contract.known contract.overlap",
         "kernel.match kernel.spans kernel.steps kernel.family kernel.passages kernel.counts kernel.per_query",
+        "stats.arguments stats.sample stats.streams stats.draws stats.signs stats.intervals stats.corrections",
+        "stats.effects stats.orders stats",
         "shards plan universe summary decisions scores ledger funnel",
         "report.words report.structured staging store score writers convert",
         "report.terminal report.files report.measures demo",
