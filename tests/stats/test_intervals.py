@@ -7,6 +7,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 from docrecall.stats import Sample, bootstrap_difference, bootstrap_mean, draws
+from docrecall.stats.student import student_quantile
 
 RECALLS = np.array([0, 1 / 3, 1 / 2, 2 / 3, 1])
 
@@ -29,7 +30,7 @@ def scipy_interval(samples: tuple[np.ndarray, ...], statistic, method: str):
 @pytest.mark.parametrize(("ours", "theirs"), [("percentile", "percentile"), ("bca", "BCa")])
 @pytest.mark.parametrize("values", [recalls(60), recalls(400), skewed(40)], ids=["small", "large", "skewed"])
 def test_mean_as_scipy(values: np.ndarray, ours: str, theirs: str):
-    """Both methods have the ends of scipy's, within what 50,000 resamples allow: the ends of a skewed tail are the least sure."""
+    """Both methods have the ends of scipy's, within what 50,000 resamples allow in a skewed tail."""
     low, high, method = bootstrap_mean(values, method=ours, resamples=100_000)
 
     expected = scipy_interval((values,), np.mean, theirs)
@@ -87,7 +88,7 @@ def test_labels_of_clusters_are_names():
     assert bootstrap_mean(values[mixed], weights=weights[mixed], clusters=clusters[mixed]) == first
 
 
-@pytest.mark.parametrize("method", ["bca", "percentile"])
+@pytest.mark.parametrize("method", ["bca", "expanded", "percentile"])
 def test_equal_weights_are_no_weights(method: str):
     """Weights of 3 throughout change nothing, and what weighs 0 is not there."""
     values = recalls(100)
@@ -133,7 +134,7 @@ def test_bins_keep_mean_and_variance(heavy: bool):
     assert spreads[1] == pytest.approx(spreads[0], rel=1e-4)
 
 
-@pytest.mark.parametrize("method", ["bca", "percentile"])
+@pytest.mark.parametrize("method", ["bca", "expanded", "percentile"])
 @pytest.mark.parametrize("values", [recalls(500), skewed(301), recalls(30)], ids=["histogram", "indices", "small"])
 def test_same_seed_same_bits(values: np.ndarray, method: str, monkeypatch: pytest.MonkeyPatch):
     """Order and the size of blocks do not show; another seed does."""
@@ -221,6 +222,43 @@ def test_two_samples_are_drawn_apart():
     assert bootstrap_difference(values[::-1], values, method="percentile") == (low, high, "percentile")
 
 
+def test_default_methods():
+    """Means of measures are skewed and take BCa, paired differences take the expanded percentiles."""
+    assert bootstrap_mean(recalls(50), unit_range=True).method == "bca"
+    assert bootstrap_mean(recalls(50)).method == "expanded"
+    assert bootstrap_difference(recalls(50, 1), recalls(50, 2)).method == "bca"
+
+
+def test_expanded_ends_reach_as_far_as_students():
+    """The ends are those percentiles of the resampled means that make up for t and for n - 1."""
+    values = np.random.default_rng(1).normal(size=9)
+    outer = scipy_stats.norm.cdf(-scipy_stats.t.ppf(0.975, 8) * np.sqrt(9 / 8))
+
+    expanded = bootstrap_mean(values, method="expanded")
+
+    further = bootstrap_mean(values, method="percentile", level=1 - 2 * outer)
+    assert expanded[:2] == pytest.approx(further[:2], rel=1e-9)
+
+
+def test_expanded_difference_is_as_wide_as_welchs():
+    """Of two samples it is Welch's interval, where the means are nearly normal."""
+    rng = np.random.default_rng(1)
+    old, new = rng.normal(size=15), 3 * rng.normal(size=40)
+    welch = scipy_stats.ttest_ind(new, old, equal_var=False).confidence_interval()
+
+    low, high, method = bootstrap_difference(old, new, method="expanded", resamples=100_000)
+
+    assert method == "expanded"
+    assert high - low == pytest.approx(welch.high - welch.low, rel=0.02)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.95, 0.9999])
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 49, 50, 200, 201, 10_000_000])
+def test_quantiles_as_scipy(share: float, freedom: int):
+    """Student's quantiles are scipy's."""
+    assert student_quantile(share, freedom) == pytest.approx(scipy_stats.t.ppf((1 + share) / 2, freedom), rel=1e-9)
+
+
 def test_too_few():
     """Fewer than two units, or two clusters, have no interval."""
     assert bootstrap_mean([]) is None
@@ -239,13 +277,14 @@ def test_two_values_and_one_resample():
         assert 0 <= low <= high <= 1
 
 
-def test_size_of_numbers_does_not_matter():
+@pytest.mark.parametrize("method", ["bca", "expanded", "percentile"])
+def test_size_of_numbers_does_not_matter(method: str):
     """Values a power of two away from each other have ends that far apart, without overflow."""
     values = skewed(50)
-    low, high, _ = bootstrap_mean(values)
+    low, high, _ = bootstrap_mean(values, method=method)
 
     for factor in (2.0**-1000, 2.0**900):
-        assert bootstrap_mean(values * factor) == (low * factor, high * factor, "bca")
+        assert bootstrap_mean(values * factor, method=method) == (low * factor, high * factor, method)
 
 
 def test_ten_million_units():

@@ -8,7 +8,7 @@ seed gives the same bits (with the same release of numpy).
 
 from docrecall.stats.corrections import benjamini_hochberg, holm
 from docrecall.stats.effects import effect_size, smallest_difference
-from docrecall.stats.intervals import Interval, bootstrap_difference, bootstrap_mean
+from docrecall.stats.intervals import Interval, Method, bootstrap_difference, bootstrap_mean
 from docrecall.stats.orders import Agreement, kendall_tau
 from docrecall.stats.sample import Sample
 from docrecall.stats.signs import sign_flip_test
@@ -16,6 +16,7 @@ from docrecall.stats.signs import sign_flip_test
 __all__ = [
     "Agreement",
     "Interval",
+    "Method",
     "Sample",
     "benjamini_hochberg",
     "bootstrap_difference",

@@ -17,14 +17,15 @@ from docrecall.stats.arguments import check_level, check_resampling, check_word
 from docrecall.stats.draws import resampled_means
 from docrecall.stats.sample import ROUNDING, Sample
 from docrecall.stats.streams import BASELINE, CANDIDATE, MEANS
+from docrecall.stats.student import student_quantile
 
-Method = Literal["bca", "percentile"]
-_METHODS = ("bca", "percentile")
+Method = Literal["bca", "expanded", "percentile"]
+_METHODS = ("bca", "expanded", "percentile")
 _NORMAL = NormalDist()
 
 
 class Interval(NamedTuple):
-    """Both ends, and how they were found: "bca", "percentile", "binomial", "mover" or "constant"."""
+    """Both ends, and how they were found: a method, "binomial", "mover" or "constant"."""
 
     low: float
     high: float
@@ -50,7 +51,7 @@ def bootstrap_mean(
     counts: npt.ArrayLike | None = None,
     weights: npt.ArrayLike | None = None,
     clusters: npt.ArrayLike | None = None,
-    method: Method = "bca",
+    method: Method | None = None,
     level: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
@@ -62,9 +63,11 @@ def bootstrap_mean(
     counts: how often each value occurs, where the values are those of a histogram.
     weights: the weight of each value; the mean is sum(w x) / sum(w), and what weighs 0 is left out.
     clusters: a label for each value. Whole clusters are resampled, as values in them are not independent.
-    method:
-      - "bca": percentiles moved by the bias and the skew of the resampled means (Efron 1987). docs/intervals.md has
-        the measured coverage.
+    method: by default "bca" under `unit_range`, else "expanded"; docs/intervals.md has the measured coverage.
+      - "bca": percentiles moved by the bias and the skew of the resampled means (Efron 1987). Good for measures, whose
+        means near 1 are skewed; too narrow for differences of which most are 0.
+      - "expanded": percentiles a little further out, as far as Student's t is from the normal and the unbiased
+        deviation from the plain one (Hesterberg 2015). Good for paired differences.
       - "percentile": the plain percentiles of the resampled means (Efron 1979).
     unit_range: whether these are values of a measure that lies between 0 and 1.
 
@@ -77,7 +80,7 @@ def bootstrap_mean(
     Returns None for fewer than two units, or two clusters. Raises UsageError for NaN, null or infinite values, bad
     counts or weights, values outside [0, 1] under `unit_range`, a level outside (0, 1) and resamples below 1.
     """
-    how = _How(method, level, resamples, seed)
+    how = _How(method or ("bca" if unit_range else "expanded"), level, resamples, seed)
     if isinstance(values, Sample):
         if not (counts is None and weights is None and clusters is None):
             raise UsageError("a Sample brings its counts, weights and clusters; give them to Sample.of.")
@@ -150,7 +153,12 @@ def _from_draws(
     drawn: Floats, seen: float, scale: float, pulls: Sequence[tuple[Floats, Sample]], how: _How
 ) -> Interval:
     shares = [(1 - how.level) / 2, (1 + how.level) / 2]
-    if how.method == "bca":
+    largest = max(float(np.abs(pull).max()) for pull, _ in pulls)
+    pulls = [(pull / largest, sample) for pull, sample in pulls]  # cubes of tiny or huge values are out of range
+    if how.method == "expanded":
+        outer = _NORMAL.cdf(-_reach(pulls, how.level))
+        shares = [outer, 1 - outer]
+    elif how.method == "bca":
         near = ROUNDING * scale
         # Half of the ties: recalls lie on a lattice, and many resamples have the very mean that was seen.
         below = float((drawn < seen - near).sum()) + float((np.abs(drawn - seen) <= near).sum()) / 2
@@ -172,13 +180,24 @@ def _moved(z: float, bias: float, acceleration: float) -> float:
 
 def _acceleration(pulls: Sequence[tuple[Floats, Sample]]) -> float:
     """A sixth of the skewness of the influences (Efron 1987), over all samples."""
-    largest = max(float(np.abs(pull).max()) for pull, _ in pulls)
     squares, cubes = 0.0, 0.0
     for pull, sample in pulls:
-        share = pull / largest
-        squares += float((share * share * sample.counts).sum())
-        cubes += float((share * share * share * sample.counts).sum())
+        squares += float((pull * pull * sample.counts).sum())
+        cubes += float((pull * pull * pull * sample.counts).sum())
     return cubes / (6 * squares * sqrt(squares))
+
+
+def _reach(pulls: Sequence[tuple[Floats, Sample]], level: float) -> float:
+    """How many deviations of the resampled means the ends are away (Hesterberg 2015); of two samples as Welch (1947).
+
+    The variance of resampled means has n below the line where an unbiased one has n - 1.
+    """
+    plain = [float((pull * pull * sample.counts).sum()) for pull, sample in pulls]
+    shares = [variance / sum(plain) for variance in plain]
+    unbiased = [share * sample.n / (sample.n - 1) for share, (_, sample) in zip(shares, pulls, strict=True)]
+    parts = sum(share**2 / (sample.n - 1) for share, (_, sample) in zip(unbiased, pulls, strict=True))
+    freedom = max(1, int(sum(unbiased) ** 2 / parts * (1 + ROUNDING)))
+    return student_quantile(level, freedom) * sqrt(sum(unbiased))
 
 
 def _check_range(sample: Sample, *, unit_range: bool) -> None:
