@@ -59,6 +59,8 @@ def test_numbers_are_finite(function: Callable[[list[float | None]], object], ba
         (lambda: stats.bootstrap_mean(ONES, weights=[1, None, 1]), "weights holds 1 of 3"),
         (lambda: stats.bootstrap_mean(ONES, clusters=["a", "b"]), "clusters has the shape"),
         (lambda: stats.bootstrap_mean(ONES, clusters=["a", None, "b"]), "clusters holds null"),
+        (lambda: stats.bootstrap_mean(ONES, clusters=[None] * 3), "clusters holds null"),
+        (lambda: stats.bootstrap_mean(ONES, clusters=pl.Series(["a", None, "b"])), "clusters holds null"),
         (lambda: stats.bootstrap_mean(ONES, clusters=[1.0, np.nan, 2.0]), "clusters holds null"),
         (lambda: stats.bootstrap_mean(ONES, clusters=[1, 1, 2], counts=[1, 1, 1]), "exclude each other"),
         (lambda: stats.bootstrap_mean([0.5, 1.5], unit_range=True), "from 0.5 to 1.5"),

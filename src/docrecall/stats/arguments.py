@@ -56,7 +56,8 @@ def labels(name: str, given: npt.ArrayLike, length: int) -> npt.NDArray[np.gener
     array = np.asarray(given)
     same_length(name, array, length)
     empty = array != array  # noqa: PLR0124 - NaN of any kind
-    if bool(np.any(empty)) or (array.dtype.kind == "O" and len({type(label) for label in array.tolist()}) > 1):
+    kinds = {type(label) for label in array.tolist()} if array.dtype.kind == "O" else set()
+    if bool(np.any(empty)) or len(kinds) > 1 or type(None) in kinds:
         raise UsageError(f"{name} holds null labels or labels of several kinds; text or whole numbers were expected.")
     return array
 

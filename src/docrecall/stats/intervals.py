@@ -170,7 +170,7 @@ def _from_draws(
 
 
 def _moved(z: float, bias: float, acceleration: float) -> float:
-    """Which percentile stands for the normal quantile z (Efron 1987, equation 2.3)."""
+    """Which percentile stands for the normal quantile z (Efron 1987)."""
     shifted = bias + z
     rest = 1 - acceleration * shifted
     if rest <= 0:  # beyond the pole of the transformation: the end of what was drawn
