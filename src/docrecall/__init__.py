@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from docrecall.version import __version__
 
 if TYPE_CHECKING:
+    from docrecall import stats
     from docrecall.errors import (
         DataError,
         DocrecallError,
@@ -43,6 +44,7 @@ __all__ = [
     "funnel",
     "load",
     "score",
+    "stats",
 ]
 
 # Loaded on first use: `docrecall --help` answers before polars would have been imported.
@@ -59,6 +61,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "stats":
+        return import_module("docrecall.stats")
     if name not in _HOMES:
         raise AttributeError(f"module 'docrecall' has no attribute {name!r}")
     value = getattr(import_module(f"docrecall.{_HOMES[name]}"), name)
