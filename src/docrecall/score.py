@@ -204,6 +204,7 @@ def evaluate(
         _summary=tally.summary(),
         _match=partial(_matches, inputs, known, options, batch_rows),
         _again=partial(_again, inputs, options, batch_rows),
+        opened=inputs,
     )
 
 
