@@ -7,13 +7,24 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter, UnusedCliTokensError
+from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, UnusedCliTokensError
 
+from docrecall.arguments import (
+    HITS_HELP,
+    MAP_HELP,
+    READ_HELP,
+    TABLES,
+    FunnelOptions,
+    Policies,
+    Shown,
+    Tables,
+    named_paths,
+)
 from docrecall.errors import DataError, DocrecallError, OutputError, UsageError
-from docrecall.options import NormalizeIds, OnBadRows, Options, Order, Ranks, Stale, Unit, Universe, Versions
+from docrecall.options import Options
 from docrecall.show import printable
 from docrecall.version import __version__
 
@@ -31,87 +42,6 @@ app = App(
     help_format="plaintext",
     suppress_keyboard_interrupt=False,
 )
-_TABLES, _POLICIES, _FUNNEL = (Group(name, sort_key=n) for n, name in enumerate(("Tables", "Policies", "Funnel"), 1))
-
-
-@Parameter(name="*", group=_FUNNEL)
-@dataclass(frozen=True, kw_only=True)
-class FunnelOptions:
-    """The funnel of `docrecall.funnel`: where answers get lost."""
-
-    funnel: Annotated[
-        bool,
-        Parameter(
-            negative="", help="Show how many units pass each step from labels to answer; csv and parquet hold it alone."
-        ),
-    ] = False
-    cut: Annotated[str, Parameter(help="The cut that documents and passages must be in.")] = "@10"
-    budget: Annotated[str, Parameter(help="The token budget, or none; left out where nobody counted tokens.")] = (
-        "@2000tokens"
-    )
-    coverage: Annotated[float, Parameter(help="The share of a passage that must be there.")] = 1.0
-    need: Annotated[Literal["any", "all"], Parameter(help="Any relevant document and passage, or all of them.")] = "any"
-
-    def asked(self) -> dict[str, Any] | None:
-        """The arguments of `docrecall.funnel`, or None where no funnel is asked for."""
-        if not self.funnel:
-            if self != FunnelOptions():
-                raise UsageError("--cut, --budget, --coverage and --need say how --funnel is followed: add --funnel.")
-            return None
-        budget = None if self.budget == "none" else self.budget
-        return {"cut": self.cut, "budget": budget, "coverage": self.coverage, "need": self.need}
-
-
-Format = Literal["table", "json", "csv", "markdown", "parquet"]
-Shown = Annotated[Format, Parameter(help="How results are printed on stdout.")]
-
-
-_HITS_HELP = "The log: a file, directory or glob. May repeat; NAME=PATH names the run."
-_MAP_HELP = "Where a column comes from: hits.doc_id=source, hits.run_id=value:bm25, or a .toml file. May repeat."
-_READ_HELP = "The format of files whose names do not say: trec, or hits=trec. May repeat."
-
-
-@Parameter(name="*", group=_TABLES)
-@dataclass(frozen=True, kw_only=True)
-class Tables:
-    """The tables to read."""
-
-    hits: Annotated[list[str], Parameter(negative="", help=_HITS_HELP)]
-    qrels: Annotated[str | None, Parameter(help="The labels; may be left out where evidence is given.")] = None
-    queries: Annotated[str | None, Parameter(help="The list of queries to score, with label_status and weight.")] = None
-    evidence: Annotated[str | None, Parameter(help="Gold passages (spans) and gold chunks.")] = None
-    documents: Annotated[str | None, Parameter(help="The documents of the index: versions and aliases.")] = None
-    requests: Annotated[str | None, Parameter(help="The logged requests to score, and what was answered.")] = None
-    chunks: Annotated[str | None, Parameter(help="The chunks of the index: what hits lack, by chunk_id.")] = None
-    map: Annotated[list[str] | None, Parameter(negative="", help=_MAP_HELP)] = None
-    read: Annotated[list[str] | None, Parameter(negative="", help=_READ_HELP)] = None
-
-    @property
-    def labels(self) -> dict[str, str | None]:
-        """Every table but hits, by name."""
-        names = ("qrels", "evidence", "queries", "requests", "documents", "chunks")
-        return {name: getattr(self, name) for name in names}
-
-
-@Parameter(name="*", group=_POLICIES)
-@dataclass(frozen=True, kw_only=True)
-class Policies:
-    """The policies of `docrecall.Options`, one option each."""
-
-    order: Annotated[Order, Parameter(help="What orders the hits.")] = "rank"
-    ranks: Annotated[Ranks, Parameter(help="Whether logged ranks are places, or only an order.")] = "logged"
-    rank_base: Annotated[int, Parameter(help="The rank of the best hit, 1 or 0.")] = 1
-    min_relevance: Annotated[int, Parameter(help="Labels are relevant from this grade on.")] = 1
-    on_bad_rows: Annotated[OnBadRows, Parameter(help="Stop at rows that break the contract, or set them aside.")] = (
-        "error"
-    )
-    universe: Annotated[Universe, Parameter(help="Score all labelled queries, or only those with hits.")] = "all"
-    normalize_ids: Annotated[NormalizeIds, Parameter(help="Normalise String ids on all tables.")] = "none"
-    versions: Annotated[Versions, Parameter(help="Whether hits must be at the labelled doc_version.")] = "match"
-    stale: Annotated[Stale, Parameter(help="Leave units with outdated labels out, or score such labels as misses.")] = (
-        "exclude"
-    )
-    unit: Annotated[Unit, Parameter(help="Take means over logged requests, or over queries.")] = "request"
 
 
 @app.command
@@ -127,6 +57,12 @@ def score(
     out: Annotated[str | None, Parameter(help="A folder for the results, replaced as a whole.")] = None,
     format: Shown = "table",
     batch_rows: Annotated[int | None, Parameter(help="About how many hits are worked on at a time.")] = None,
+    memory: Annotated[
+        str | None, Parameter(help="The most memory to hold, such as 1GB: batches follow, or it is an error.")
+    ] = None,
+    explain_plan: Annotated[
+        bool, Parameter(negative="", help="Print how the tables would be worked on, and why; score nothing.")
+    ] = False,
     funnel: FunnelOptions | None = None,
     policies: Policies | None = None,
 ) -> int:
@@ -135,8 +71,9 @@ def score(
     from docrecall.funnel import plan_steps  # noqa: PLC0415
     from docrecall.measures.grammar import parse_all  # noqa: PLC0415
     from docrecall.measures.registry import DEFAULT_MEASURES  # noqa: PLC0415
+    from docrecall.memory import parse_bytes  # noqa: PLC0415
     from docrecall.report import files, terminal  # noqa: PLC0415
-    from docrecall.score import open_tables, score_inputs  # noqa: PLC0415
+    from docrecall.score import Work, explain, open_tables, score_inputs  # noqa: PLC0415
     from docrecall.sources.mapping import parse_mapping  # noqa: PLC0415
 
     options = Options(**asdict(policies or Policies()))
@@ -146,9 +83,16 @@ def score(
     if follow_by is not None:  # one pass, and results that can be followed again after `load`
         asked += plan_steps(inputs, **follow_by).measures
     wanted = parse_all(asked)
+    work = Work(memory=None if memory is None else parse_bytes(memory))
+    if batch_rows is not None:
+        work = work._replace(batch_rows=batch_rows)
+    if explain_plan:
+        lines = explain(inputs, wanted, options, work, on_disk=out is not None)
+        with _printing():
+            print("\n".join(map(printable, lines)))
+        return 0
     with _progress() as progress:
-        more: dict[str, Any] = {} if batch_rows is None else {"batch_rows": batch_rows}
-        scores = score_inputs(inputs, wanted, options, out=out, progress=progress, **more)
+        scores = score_inputs(inputs, wanted, options, work._replace(progress=progress), out=out)
     if out is not None:
         print(f"docrecall: results are in {printable(out)}", file=sys.stderr)
     steps = None if follow_by is None else follow(scores, **follow_by)
@@ -203,17 +147,17 @@ def check(
 @app.command
 def convert(
     *,
-    hits: Annotated[list[str] | None, Parameter(negative="", help=_HITS_HELP, group=_TABLES)] = None,
-    qrels: Annotated[str | None, Parameter(group=_TABLES, help="The labels.")] = None,
-    evidence: Annotated[str | None, Parameter(group=_TABLES, help="Gold passages.")] = None,
-    queries: Annotated[str | None, Parameter(group=_TABLES, help="The list of queries.")] = None,
-    requests: Annotated[str | None, Parameter(group=_TABLES, help="Logged requests.")] = None,
-    documents: Annotated[str | None, Parameter(group=_TABLES, help="The documents of the index.")] = None,
-    chunks: Annotated[str | None, Parameter(group=_TABLES, help="The chunks of the index.")] = None,
+    hits: Annotated[list[str] | None, Parameter(negative="", help=HITS_HELP, group=TABLES)] = None,
+    qrels: Annotated[str | None, Parameter(group=TABLES, help="The labels.")] = None,
+    evidence: Annotated[str | None, Parameter(group=TABLES, help="Gold passages.")] = None,
+    queries: Annotated[str | None, Parameter(group=TABLES, help="The list of queries.")] = None,
+    requests: Annotated[str | None, Parameter(group=TABLES, help="Logged requests.")] = None,
+    documents: Annotated[str | None, Parameter(group=TABLES, help="The documents of the index.")] = None,
+    chunks: Annotated[str | None, Parameter(group=TABLES, help="The chunks of the index.")] = None,
     out: Annotated[str | None, Parameter(help="A folder for the tables, replaced as a whole.")] = None,
     to: Annotated[Literal["parquet", "trec"], Parameter(help="What is written.")] = "parquet",
-    map: Annotated[list[str] | None, Parameter(negative="", help=_MAP_HELP)] = None,
-    read: Annotated[list[str] | None, Parameter(negative="", help=_READ_HELP)] = None,
+    map: Annotated[list[str] | None, Parameter(negative="", help=MAP_HELP)] = None,
+    read: Annotated[list[str] | None, Parameter(negative="", help=READ_HELP)] = None,
     explain: Annotated[
         bool, Parameter(negative="", help="Print how the tables would be read, as TOML for --map; write nothing.")
     ] = False,
@@ -267,24 +211,6 @@ def measures(
     with _printing():
         print_measures(format)
     return 0
-
-
-def named_paths(given: Sequence[str]) -> list[str] | dict[str, list[str]]:
-    """Read NAME=PATH arguments: a dict run -> paths, or a list of paths when none has a name.
-
-    What exists as a path is a path, also with = in it; so is what has a / before the =.
-    """
-    named: dict[str, list[str]] = {}
-    plain: list[str] = []
-    for text in given:
-        match = re.fullmatch(r"([^=/]+)=(.+)", text, re.DOTALL)
-        if match and not os.path.exists(text):  # noqa: PTH110 - Path.exists raises for names that are too long
-            named.setdefault(match[1], []).append(match[2])
-        else:
-            plain.append(text)
-    if named and plain:
-        raise UsageError("some --hits have a name and some have none. Write NAME=PATH for all of them, or for none.")
-    return named or plain
 
 
 @contextmanager

@@ -118,7 +118,7 @@ def _unit_batches(inputs: Inputs, options: Options) -> Iterator[Iterator[UnitLis
     known = check_known(settled, needs, options)
     ledger = Ledger(settled, known, options)
     for log in map(_without_bad_scores, known.logs):
-        for batch in batches(Plan(log, prove_sorted(log, options), _BATCH_ROWS), options):
+        for batch in batches([Plan(log, prove_sorted(log, options), _BATCH_ROWS)], options):
             ledger.note_units(batch)
             yield lists_of(batch, known.labels, options)
     for batch in units_without_hits(known, ledger.runs, ledger.asked, ledger.lost, options):

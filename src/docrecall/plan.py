@@ -8,6 +8,7 @@ checked there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from docrecall.kernel.batch import Batch, find_units
 from docrecall.measures.definition import Ints
 from docrecall.options import Options
 from docrecall.proof import Layout, prove_sorted
-from docrecall.shards import Way, shards, way_of
+from docrecall.shards import Way, n_shards_of, shards, way_of
 from docrecall.sources.table import MOST_OPEN, Part, Table
 from docrecall.tables import unit_key
 
@@ -82,14 +83,24 @@ def orders_disagree(log: Table, options: Options, batch_rows: int) -> list[pl.Da
     return found
 
 
-def batches(plan: Plan, options: Options) -> Iterator[Batch]:
-    """Yield the batches of one log. Every row of the log is in exactly one of them, or counted on the way."""
-    log, batch_rows = plan.log, plan.batch_rows
-    if plan.layout.units is not None:
-        yield from _slices(log, plan.layout.units, options, batch_rows)
-        return
+def batches(plans: Sequence[Plan], options: Options, done: int = 0) -> Iterator[Batch]:
+    """Yield the batches of all logs, but for the first that are done. Every row is in one of them, or was counted."""
+    for plan in plans:
+        units = plan.layout.units
+        if units is not None:
+            slices = _slices(plan.log, units, options, plan.batch_rows)
+            skipped = sum(1 for _ in islice(slices, done))  # nothing of them is read
+            yield from slices
+        else:
+            skipped = min(done, n_shards_of(plan.log, plan.batch_rows))
+            yield from _checked_shards(plan, options, skipped)
+        done -= skipped
+
+
+def _checked_shards(plan: Plan, options: Options, done: int) -> Iterator[Batch]:
+    log = plan.log
     key = unit_key(log.columns)
-    for rows in shards(log, batch_rows):
+    for rows in shards(log, plan.batch_rows, done):
         checked = check_hits(rows, log, options)
         units = _touched(find_units(checked.rows, key), checked.rejected, key)
         yield Batch(

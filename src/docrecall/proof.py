@@ -18,7 +18,7 @@ from docrecall.sources.table import LARGEST_RANK, MOST_OPEN, Part, Table, blame,
 from docrecall.tables import unit_key
 
 _PROBE_ROWS = 4_000_000
-_AT_ONCE = 16_000_000  # rows of small files that are read by one query
+_AT_ONCE = 1_000_000  # rows of small files that are read by one query
 
 
 class Layout(NamedTuple):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -22,6 +22,7 @@ from docrecall.kernel.per_query import BatchScores, match_batch, score_batch
 from docrecall.ledger import Ledger
 from docrecall.measures.grammar import Measure, parse_all
 from docrecall.measures.registry import DEFAULT_MEASURES
+from docrecall.memory import Expected, check_tables, describe, expect, fit, parse_bytes
 from docrecall.options import Options
 from docrecall.parallel import in_order
 from docrecall.plan import BATCH_ROWS, Plan, batches, make_plans, orders_disagree
@@ -34,8 +35,17 @@ from docrecall.store import OutputFolder
 from docrecall.summary import Tally
 from docrecall.tables import HITS, TABLES, UNIT, unit_key
 from docrecall.universe import units_without_hits
+from docrecall.version import __version__
 
 Progress = Callable[[int, int], None]
+
+
+class Work(NamedTuple):
+    """How a run is done, which no result depends on. memory: the most bytes that this process may hold."""
+
+    batch_rows: int = BATCH_ROWS
+    memory: int | None = None
+    progress: Progress | None = None
 
 
 def score(
@@ -50,6 +60,7 @@ def score(
     chunks: Any = None,
     out: str | os.PathLike[str] | None = None,
     batch_rows: int = BATCH_ROWS,
+    memory: int | str | None = None,
     progress: Progress | None = None,
     map: Any = None,
     read: Any = None,
@@ -70,7 +81,9 @@ def score(
     measures: names such as `doc_recall@1,3,10`, `doc_recall@2000tokens` or `evidence_recall(coverage=0.5)@context`;
     see `docrecall measures`.
     out: a folder for the results. Batches then go to disk as they are scored, and the folder is replaced as a whole
-    when all is done. batch_rows: about how many hits are worked on at a time; results do not depend on it.
+    when all is done; the next call after one that was killed goes on where it stopped. batch_rows: about how many hits
+    are worked on at a time. memory: the most that this process may hold, such as "1GB": batches are made small enough,
+    or UsageError says before the work begins that it cannot be. Results depend on none of these.
     progress: called with (rows done, rows in all) after each batch. policies: the fields of `Options`.
     map: which columns hold what, where they have other names; read: the formats of tables whose files do not say. See
     `docrecall.sources.mapping.parse_mapping`.
@@ -86,28 +99,33 @@ def score(
         "documents": documents,
         "chunks": chunks,
     }
-    options = Options.of(("hits", "measures", *tables, "out", "batch_rows", "progress", "map", "read"), **policies)
+    options = Options.of(
+        ("hits", "measures", *tables, "out", "batch_rows", "memory", "progress", "map", "read"), **policies
+    )
     wanted = parse_all(measures)
     inputs = open_tables(hits, tables, parse_mapping(map, read))
-    return score_inputs(inputs, wanted, options, out=out, batch_rows=batch_rows, progress=progress)
+    work = Work(batch_rows, None if memory is None else parse_bytes(memory), progress)
+    return score_inputs(inputs, wanted, options, work, out=out)
 
 
 def score_inputs(
     inputs: Inputs,
     measures: Sequence[Measure],
     options: Options,
+    work: Work | None = None,
     *,
     out: str | os.PathLike[str] | None = None,
-    batch_rows: int = BATCH_ROWS,
-    progress: Progress | None = None,
 ) -> Scores:
     """Score opened tables, and put the results into a folder where one is named."""
-    if not isinstance(batch_rows, int) or batch_rows < 1:
-        raise UsageError(f"batch_rows is {batch_rows!r}; it must be a whole number of at least 1.")
+    work = work or Work()
+    if not isinstance(work.batch_rows, int) or work.batch_rows < 1:
+        raise UsageError(f"batch_rows is {work.batch_rows!r}; it must be a whole number of at least 1.")
     settled = settle(inputs, needs_of(inputs, measures, options), options)
     with ExitStack() as stack:
-        folder = stack.enter_context(OutputFolder(out)) if out is not None else None
-        scores = evaluate(settled, measures, options, batch_rows=batch_rows, progress=progress, folder=folder)
+        folder = None
+        if out is not None:
+            folder = stack.enter_context(OutputFolder(out, _about(settled, measures, options, work)))
+        scores = evaluate(settled, measures, options, work, folder)
         if folder is not None:
             per_query, told = folder.commit(scores)
             return replace(scores, _per_query=per_query, _decided=told)
@@ -135,32 +153,63 @@ def check(
     measures: those that the tables are to serve; columns that none of them reads may hold anything.
     """
     settled = settle(inputs, needs_of(inputs, measures, options), options)
-    checked = evaluate(settled, measures, options, progress=progress)
+    checked = evaluate(settled, measures, options, Work(progress=progress))
     return replace(checked, measures=(), _summary=checked.summary().clear())
+
+
+def _about(inputs: Inputs, measures: Sequence[Measure], options: Options, work: Work) -> dict[str, Any] | None:
+    """What a run is about, so that a later one can tell whether it may go on with it; None where frames were given."""
+    given = inputs.fingerprints()
+    if any(entry["file"] is None for entry in given):
+        return None
+    return {
+        "inputs": given,
+        "measures": [str(m) for m in measures],
+        "options": asdict(options),
+        "batches": [work.batch_rows, work.memory],
+        "versions": {"docrecall": __version__, "polars": pl.__version__},
+    }
+
+
+def explain(inputs: Inputs, measures: Sequence[Measure], options: Options, work: Work, *, on_disk: bool) -> list[str]:
+    """Say how opened tables would be worked on, and why. Tables are checked and keys read; nothing is scored."""
+    settled = settle(inputs, needs_of(inputs, measures, options), options)
+    _, plans, expected = _planned(settled, measures, options, work, on_disk=on_disk)
+    return describe(plans, expected)
+
+
+def _planned(
+    inputs: Inputs, measures: Sequence[Measure], options: Options, work: Work, *, on_disk: bool
+) -> tuple[Known, list[Plan], Expected]:
+    """Check the tables that are held whole, look at the logs, and decide how they are worked on."""
+    if work.memory is not None:
+        check_tables(inputs, work.memory)
+    known = check_known(inputs, needs_of(inputs, measures, options), options)
+    plans = make_plans(known.logs, known.findings, options, work.batch_rows)
+    expected = expect(known, plans, len(measures), on_disk=on_disk)
+    if work.memory is not None:
+        plans = fit(plans, expected, work.memory)
+    return known, plans, expected
 
 
 def evaluate(
     inputs: Inputs,
     measures: Sequence[Measure],
     options: Options,
-    *,
-    batch_rows: int = BATCH_ROWS,
-    progress: Progress | None = None,
+    work: Work,
     folder: OutputFolder | None = None,
 ) -> Scores:
     """Score settled inputs; without measures this looks at the contract alone."""
-    known = check_known(inputs, needs_of(inputs, measures, options), options)
-    plans = make_plans(known.logs, known.findings, options, batch_rows)
+    known, plans, _ = _planned(inputs, measures, options, work, on_disk=folder is not None)
     names = [str(m) for m in measures]
     by_query = options.unit == "query" and known.by_request
     key = [c for c in UNIT if c != "request_id" or known.by_request]
     ledger, decisions = Ledger(inputs, known, options), Decisions()
     tally = Tally(names, weighted=known.labels.weighted, by_query=by_query)
-    ledger.findings += [f for log in known.logs for f in orders_disagree(log, options, batch_rows)]
+    ledger.findings += [f for plan in plans for f in orders_disagree(plan.log, options, plan.batch_rows)]
     frames: list[pl.DataFrame] = []
-    keep = frames.append if folder is None else folder.add
 
-    def work(batch: Batch) -> tuple[Batch, BatchScores | None]:
+    def kernel(batch: Batch) -> tuple[Batch, BatchScores | None]:
         # Where the contract is broken the account of it goes on, scoring does not.
         return batch, None if ledger.breaks(batch) else score_batch(batch, known.labels, measures, options)
 
@@ -169,15 +218,31 @@ def evaluate(
         if scores is not None:
             tally.add(scores.units)
             decisions.add(scores.units)
-            keep(scores.units.drop("n_judged"))
-        if progress is not None and batch.read:
-            progress(ledger.read, inputs.n_hits)
+        if work.progress is not None and batch.read:
+            work.progress(ledger.read, inputs.n_hits)
 
-    for batch, scores in in_order(work, (batch for plan in plans for batch in batches(plan, options))):
+    again: Iterable[tuple[Batch, BatchScores]] = ()
+    if folder is not None:
+        sizes, again = folder.again([plan.batch_rows for plan in plans])
+        plans = [plan._replace(batch_rows=size) for plan, size in zip(plans, sizes, strict=True)]
+    n_done = 0
+    for batch, done in again:
+        take(batch, done)
+        n_done += 1
+    for batch, scores in in_order(kernel, batches(plans, options, n_done)):
         take(batch, scores)
+        if scores is not None and folder is not None:
+            folder.add(scores, batch)
+        elif scores is not None:
+            frames.append(scores.units)
     ledger.close()
     for batch in units_without_hits(known, ledger.runs, ledger.asked, ledger.lost, options):
-        take(*work(batch))
+        done = score_batch(batch, known.labels, measures, options)
+        take(batch, done)
+        if folder is not None:
+            folder.add(done)
+        else:
+            frames.append(done.units)
     tally.note_runs(ledger.runs)
     decisions.note_runs(ledger.runs)
     if by_query:
@@ -202,8 +267,8 @@ def evaluate(
         _per_query=per_query,
         _decided=told,
         _summary=tally.summary(),
-        _match=partial(_matches, inputs, known, options, batch_rows),
-        _again=partial(_again, inputs, options, batch_rows),
+        _match=partial(_matches, inputs, known, options, work.batch_rows),
+        _again=partial(_again, inputs, options, work),
         opened=inputs,
     )
 
@@ -214,7 +279,7 @@ def _matches(inputs: Inputs, known: Known, options: Options, batch_rows: int) ->
     ledger = Ledger(inputs, known, options)
     frames = []
     for log in known.logs:
-        for batch in batches(Plan(log, prove_sorted(log, options), batch_rows), options):
+        for batch in batches([Plan(log, prove_sorted(log, options), batch_rows)], options):
             ledger.note_units(batch)
             frames.append(match_batch(batch, known.labels, options))
     without_hits = units_without_hits(known, ledger.runs, ledger.asked, ledger.lost, options)
@@ -223,7 +288,7 @@ def _matches(inputs: Inputs, known: Known, options: Options, batch_rows: int) ->
     return matches.sort(*unit_key(matches.columns), "doc_id")
 
 
-def _again(inputs: Inputs, options: Options, batch_rows: int, measures: Sequence[Measure]) -> Scores:
+def _again(inputs: Inputs, options: Options, work: Work, measures: Sequence[Measure]) -> Scores:
     """Score the same tables under other measures."""
     inputs.check_unchanged()
-    return score_inputs(inputs, measures, options, batch_rows=batch_rows)
+    return score_inputs(inputs, measures, options, work)

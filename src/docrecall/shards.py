@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from docrecall.errors import InputError, OutputError
-from docrecall.sources.table import Table, collect
+from docrecall.sources.table import MOST_OPEN, Part, Table, collect
 
 Way = Literal["slices", "whole", "scans", "spill"]
 
@@ -26,17 +26,22 @@ _MOST_SHARDS = 256  # one open file each
 _SEED = 20_261_201
 
 
-def shards(log: Table, shard_rows: int) -> Iterator[pl.DataFrame]:
-    """Yield frames as `Table.rows_of` gives them, all columns; each query, with all its rows, is in exactly one."""
+def shards(log: Table, shard_rows: int, done: int = 0) -> Iterator[pl.DataFrame]:
+    """Yield frames as `Table.rows_of` gives them, all columns; each query, with all its rows, is in exactly one.
+
+    done: how many of the first are not wanted again.
+    """
     columns, n_shards = list(log.columns), n_shards_of(log, shard_rows)
     match way_of(log, shard_rows):
+        case _ if done >= n_shards:
+            return
         case "whole":
             yield log.read(columns)
         case "scans":
-            for shard in range(n_shards):
+            for shard in range(done, n_shards):
                 yield log.read(columns, where=_shard(n_shards) == shard)
         case _:
-            yield from _spilled(log, columns, n_shards, shard_rows)
+            yield from _spilled(log, columns, n_shards, shard_rows, done)
 
 
 def n_shards_of(log: Table, shard_rows: int) -> int:
@@ -57,7 +62,7 @@ def _shard(n_shards: int) -> pl.Expr:
     return pl.col("query_id").hash(_SEED) % n_shards
 
 
-def _spilled(log: Table, columns: list[str], n_shards: int, shard_rows: int) -> Iterator[pl.DataFrame]:
+def _spilled(log: Table, columns: list[str], n_shards: int, shard_rows: int, done: int) -> Iterator[pl.DataFrame]:
     try:
         spill = tempfile.TemporaryDirectory(prefix="docrecall-shards-")
     except OSError as error:
@@ -65,15 +70,17 @@ def _spilled(log: Table, columns: list[str], n_shards: int, shard_rows: int) -> 
     with spill as folder:
         paths = [Path(folder) / f"{shard}.arrows" for shard in range(n_shards)]
         try:
-            _write(log, columns, paths, shard_rows)
+            _write(log, columns, paths, shard_rows, done)
         except InputError:
             raise
         except OSError as error:
             raise _no_room(error) from None
-        for path in paths:
+        for path in paths[done:]:
             if path.exists():
                 yield pl.read_ipc_stream(path)
                 path.unlink()
+            else:
+                yield collect(log.rows_of(0, columns).head(0), log.parts[:1])
 
 
 def _no_room(error: OSError) -> OutputError:
@@ -85,16 +92,33 @@ def _no_room(error: OSError) -> OutputError:
     )
 
 
-def _write(log: Table, columns: list[str], paths: list[Path], slice_rows: int) -> None:
+def _write(log: Table, columns: list[str], paths: list[Path], slice_rows: int, done: int) -> None:
+    """Write the rows of each shard that is wanted to its own file."""
     with contextlib.ExitStack() as stack:
         writers: dict[int, ipc.RecordBatchStreamWriter] = {}
-        for number, part in enumerate(log.parts):
-            for offset in range(0, part.n_rows, slice_rows):
-                scan = log.rows_of(number, columns).slice(offset, slice_rows)
-                tagged = scan.with_columns(_shard(len(paths)).cast(pl.Int32).alias("_shard"))
-                pieces = collect(tagged, [part]).partition_by("_shard", as_dict=True, include_key=False)
-                for (shard,), rows in pieces.items():
-                    table: pa.Table = rows.to_arrow()
-                    if shard not in writers:
-                        writers[shard] = stack.enter_context(ipc.new_stream(str(paths[shard]), table.schema))
-                    writers[shard].write_table(table)
+        for scan, parts in _slices(log, columns, slice_rows):
+            tagged = scan.with_columns(_shard(len(paths)).cast(pl.Int32).alias("_shard"))
+            rows_of_shards = collect(tagged if not done else tagged.filter(pl.col("_shard") >= done), parts)
+            for (shard,), rows in rows_of_shards.partition_by("_shard", as_dict=True, include_key=False).items():
+                table: pa.Table = rows.to_arrow()
+                if shard not in writers:
+                    writers[shard] = stack.enter_context(ipc.new_stream(str(paths[shard]), table.schema))
+                writers[shard].write_table(table)
+
+
+def _slices(log: Table, columns: list[str], slice_rows: int) -> Iterator[tuple[pl.LazyFrame, list[Part]]]:
+    """All rows of a log, about so many at a time: slices of large files, and many small files together."""
+    together: list[int] = []
+    for number, part in enumerate(log.parts):
+        if together and (
+            len(together) == MOST_OPEN or sum(log.parts[n].n_rows for n in together) + part.n_rows > slice_rows
+        ):
+            yield pl.concat([log.rows_of(n, columns) for n in together]), [log.parts[n] for n in together]
+            together = []
+        if part.n_rows <= slice_rows:
+            together.append(number)
+            continue
+        for offset in range(0, part.n_rows, slice_rows):
+            yield log.rows_of(number, columns).slice(offset, slice_rows), [part]
+    if together:
+        yield pl.concat([log.rows_of(n, columns) for n in together]), [log.parts[n] for n in together]

@@ -12,10 +12,11 @@ import errno
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,6 +27,9 @@ from docrecall.show import printable
 
 MANIFEST = "manifest.json"
 _STAGING = ".docrecall-"
+_UNFINISHED = f"{_STAGING}unfinished-"
+_ABOUT = "about.json"
+_LOG = logging.getLogger("docrecall")
 
 
 class StagedFolder:
@@ -34,12 +38,17 @@ class StagedFolder:
     Files are written below `files`; `put` brings them into place.
     """
 
-    def __init__(self, path: str | os.PathLike[str], ours: Callable[[str], bool]) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], ours: Callable[[str], bool], about: Mapping[str, Any] | None = None
+    ) -> None:
         """Check that the target may be written, and make the staging folder, before any work begins.
 
         ours: whether a file of this name is one that such a run writes; a folder with any other file is refused.
+        about: what the run is about, as plain values. A killed run leaves its staging; a run about the same takes it
+        over (`resumed`), one about something else starts anew. Without it nothing is taken over.
         """
         self.target, self._ours = Path(path), ours
+        self.resumed = False
         if "\0" in str(self.target):
             raise OutputError(f"no folder can be named {printable(self.target)}.")
         with named(self.target):
@@ -48,9 +57,37 @@ class StagedFolder:
                 self._refuse_foreign()
             home = self.target if exists else _nearest_folder(self.target)
             _sweep(home)
-            self.staging, self._lock = _stage(home)
+            left = None if about is None else _take_over(home / _name(self.target))
+            self.staging, self._lock = left or _stage(home)
             self.files = self.staging / "files"
-            self.files.mkdir()
+            try:
+                if left is not None and about is not None:
+                    self._resume(about)
+                shutil.rmtree(self.files, ignore_errors=True)
+                self.files.mkdir()
+            except OSError:
+                self.__exit__(OSError)
+                raise
+
+    def _resume(self, about: Mapping[str, Any]) -> None:
+        """Go on with what an earlier run left here, if it was about the same; else say what differs, and clear it."""
+        note, wanted = self.staging / _ABOUT, json.loads(json.dumps(about))
+        found = None
+        with contextlib.suppress(OSError, ValueError):
+            found = json.loads(note.read_text(encoding="utf-8"))
+        self.resumed = found == wanted
+        if self.resumed:
+            return
+        if isinstance(found, dict):
+            other = [name for name in wanted if found.get(name) != wanted[name]]
+            _LOG.warning(
+                "docrecall: an unfinished run is in the way of %s, with other %s; starting anew.",
+                printable(self.target),
+                " and ".join(other),
+            )
+        for left in self.staging.iterdir():
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
+        note.write_text(json.dumps(wanted), encoding="utf-8")
 
     def _refuse_foreign(self) -> None:
         if not self.target.is_dir():
@@ -67,8 +104,10 @@ class StagedFolder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self.staging, ignore_errors=True)
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # What a user interrupts may be gone on with, as what is killed; after a failure it would fail again.
+        if kind is not KeyboardInterrupt or not (self.staging / _ABOUT).exists():
+            shutil.rmtree(self.staging, ignore_errors=True)
         os.close(self._lock)
 
     def put(self, manifest: dict[str, Any]) -> None:
@@ -151,9 +190,38 @@ def _stage(home: Path) -> tuple[Path, int]:
         # The sweep of another run came between and took the folder for a dead one: make another.
 
 
+def _name(target: Path) -> str:
+    """The staging that runs for one target can take over from one another."""
+    return _UNFINISHED + hashlib.sha256(os.fsencode(target.absolute())).hexdigest()[:16]
+
+
+def _take_over(staging: Path) -> tuple[Path, int] | None:
+    """Lock a staging folder of a known name, made where there is none; None while another run works in it."""
+    while True:
+        with contextlib.suppress(FileExistsError):
+            staging.mkdir()
+        try:
+            lock = os.open(staging, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            return None
+        if staging.exists() and os.fstat(lock).st_ino == staging.stat().st_ino:
+            return staging, lock
+        os.close(lock)  # its owner ended, and removed it, in between
+
+
 def _sweep(folder: Path) -> None:
-    """Remove what killed runs left: the kernel drops a dead run's lock, so a lock that is free has no owner."""
+    """Remove what killed runs left: the kernel drops a dead run's lock, so a lock that is free has no owner.
+
+    What the next run for its target can go on with stays.
+    """
     for stale in folder.glob(f"{_STAGING}*"):
+        if stale.name.startswith(_UNFINISHED):
+            continue
         with contextlib.suppress(OSError):
             lock = os.open(stale, os.O_RDONLY | os.O_DIRECTORY)
             try:

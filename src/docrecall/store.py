@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import chain
@@ -17,6 +16,9 @@ import polars as pl
 from docrecall.contract.rules import none_rejected
 from docrecall.decisions import decided
 from docrecall.errors import InputError
+from docrecall.journal import Journal
+from docrecall.kernel.batch import Batch
+from docrecall.kernel.per_query import BatchScores
 from docrecall.merge import in_order
 from docrecall.options import Options
 from docrecall.report.structured import SCHEMA_VERSION, as_document
@@ -24,7 +26,6 @@ from docrecall.scores import ROWS_SCHEMA, Scores
 from docrecall.show import printable
 from docrecall.sources.files import FileRef
 from docrecall.staging import MANIFEST, StagedFolder, as_json, digest, fingerprint, named
-from docrecall.tables import unit_key
 from docrecall.version import __version__
 
 PER_QUERY = "per_query.parquet"
@@ -38,21 +39,26 @@ _ROW_GROUP = 1 << 18
 class OutputFolder(StagedFolder):
     """A folder for scores. Batches are written aside as they come; `commit` puts everything in place."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        super().__init__(path, _OURS.__contains__)
-        (self.staging / "parts").mkdir()
-        self._parts: list[Path] = []
+    def __init__(self, path: str | os.PathLike[str], about: Mapping[str, Any] | None = None) -> None:
+        """about: see `StagedFolder`."""
+        super().__init__(path, _OURS.__contains__, about)
+        self._journal = Journal(self.staging / "batches")
 
-    def add(self, units: pl.DataFrame) -> None:
-        """Write the units of one batch aside."""
-        part = self.staging / "parts" / f"{len(self._parts):06}.parquet"
+    def again(self, planned: list[int]) -> tuple[list[int], Iterator[tuple[Batch, BatchScores]]]:
+        """Give the sizes of batches to work with, and those batches that a killed run had done before this one.
+
+        planned: the sizes for each log; those of the earlier run stand, or its batches would not be parts of this one.
+        """
+        return self._journal.sizes(planned), self._journal.again()
+
+    def add(self, scores: BatchScores, batch: Batch | None = None) -> None:
+        """Write the scores of a batch aside. batch: where it came from, if a later run may go on after it."""
         with named(self.target):
-            units.sort(unit_key(units.columns)).write_parquet(part, compression="lz4")
-        self._parts.append(part)
+            self._journal.add(scores, batch)
 
     def scan_parts(self) -> pl.LazyFrame:
         """Give all units that were written aside."""
-        return pl.scan_parquet(self._parts, glob=False)
+        return pl.scan_parquet(self._journal.pieces, glob=False)
 
     def finish_units(self, key: list[str], measures: list[str]) -> tuple[FileRef, FileRef]:
         """Bring the batches together, sorted by key, one row group at a time; the bytes do not depend on batches.
@@ -61,9 +67,10 @@ class OutputFolder(StagedFolder):
         """
         with named(self.target):
             columns = [*key, "status", "n_hits", *measures]
-            _write((u.select(columns) for u in in_order(self._parts, key)), self.files / PER_QUERY)
-            _write((decided(u.lazy(), key).collect() for u in in_order(self._parts, key)), self.files / DECIDED)
-            shutil.rmtree(self.staging / "parts")
+            _write((u.select(columns) for u in in_order(self._journal.pieces, key)), self.files / PER_QUERY)
+            _write(
+                (decided(u.lazy(), key).collect() for u in in_order(self._journal.pieces, key)), self.files / DECIDED
+            )
             return FileRef.of(str(self.files / PER_QUERY)), FileRef.of(str(self.files / DECIDED))
 
     def commit(self, scores: Scores) -> tuple[FileRef, FileRef]:

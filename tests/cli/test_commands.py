@@ -9,7 +9,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from docrecall.cli import main, named_paths
+from docrecall.arguments import named_paths
+from docrecall.cli import main
 from docrecall.errors import UsageError
 from docrecall.measures.registry import REGISTRY
 

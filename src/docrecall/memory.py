@@ -1,0 +1,156 @@
+"""A bound on memory: how many hits may be worked on at a time, or that it cannot be kept, before the work begins.
+
+The tables that are held whole are measured when they are there. What a row of a log takes was measured too, on logs
+of many layouts (benchmarks/memory.py); the estimate is on the side of more.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import polars as pl
+
+from docrecall.contract.hits import read_columns
+from docrecall.contract.known import Known
+from docrecall.errors import UsageError
+from docrecall.parallel import WORKERS
+from docrecall.plan import Plan
+from docrecall.sources.inputs import Inputs
+from docrecall.sources.table import Table, collect
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+_LEAST_ROWS = 50_000  # smaller batches spend their time on everything but rows
+_INLINE = 12  # bytes of a string that stand in its view of 16
+_LABEL_BYTES = 170  # for each row of a table that is held whole, while it is checked
+_ROW_BYTES = 40  # for each row in the works, besides its columns
+_UNSORTED = 3  # times as much where units are brought together first: whole rows, their copies, and what sorts them
+_BARE = 180_000_000  # Python, the engine and the libraries
+_SPARE = 120_000_000  # what the engine and the allocator keep
+
+
+class Expected(NamedTuple):
+    """What a run holds, in bytes: now, for its results, and for each row in the works."""
+
+    now: int
+    results: int
+    per_row: int
+
+    def peak(self, batch_rows: int) -> int:
+        """The most that is likely to be held at a time."""
+        return self.now + self.results + _SPARE + self.per_row * batch_rows * WORKERS
+
+
+def parse_bytes(given: int | str) -> int:
+    """Read a number of bytes: 1GB is 10^9, 1GiB 2^30. Raises UsageError."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?I?B?)", str(given).strip().upper())
+    unit = _UNITS.get(match[2] if match and match[2][-1:] in ("B", "") else f"{match[2]}B" if match else "?")
+    if match is None or unit is None or isinstance(given, bool) or float(match[1]) * unit < 1:
+        raise UsageError(f"memory is {given!r}; expected a number of bytes such as 1GB or 800MB.")
+    return int(float(match[1]) * unit)
+
+
+def check_tables(inputs: Inputs, bound: int) -> None:
+    """Raise UsageError when the tables that are held whole do not fit, before any of them is read."""
+    rows = {name: table.n_rows for name, table in inputs.tables.items()}
+    needed = _resident() + _SPARE + _LABEL_BYTES * sum(rows.values())
+    if needed > bound:
+        largest = max(rows, key=lambda name: rows[name])
+        raise UsageError(
+            f"memory={_said(bound)} is too little: {sum(rows.values()):,} rows of labels and lists are held whole "
+            f"({largest}: {rows[largest]:,}), which takes about {_said(needed)}."
+        )
+
+
+def fit(plans: Sequence[Plan], expected: Expected, bound: int) -> list[Plan]:
+    """Make batches small enough for a bound. Raises UsageError when not even the smallest are."""
+    left = bound - expected.peak(0)
+    rows = left // (expected.per_row * WORKERS)
+    if rows < min(_LEAST_ROWS, max((plan.log.n_rows for plan in plans), default=0)):
+        least = expected.peak(_LEAST_ROWS)
+        on_disk = "" if not expected.results else f", {_said(expected.results)} of it for results: --out writes them"
+        raise UsageError(f"memory={_said(bound)} is too little: this run needs about {_said(least)}{on_disk}.")
+    return [plan._replace(batch_rows=max(1, min(plan.batch_rows, int(rows)))) for plan in plans]
+
+
+def expect(known: Known, plans: Sequence[Plan], n_measures: int, *, on_disk: bool) -> Expected:
+    """Estimate what is held. Called when the tables are read and the plans made; on_disk: whether results are written.
+
+    What reading the tables needed on the way, and the allocator kept, serves the batches: only what is held counts.
+
+    How many units an unsorted log has is not known before the work; one in twenty rows is assumed.
+    """
+    sizes = [_row_bytes(plan.log) * (1 if plan.layout.units is not None else _UNSORTED) for plan in plans]
+    units = sum(len(p.layout.units) if p.layout.units is not None else p.log.n_rows // 20 for p in plans)
+    kept = 0 if on_disk else units * (3 * 16 + 8 * (n_measures + 5)) * 2  # the batches, and all of them in order
+    labels = known.labels
+    frames = [labels.qrels, labels.evidence, labels.queries, labels.requests]
+    frames += [check.rows for check in known.checks.values()] + [plan.layout.units for plan in plans]
+    held = _BARE + int(1.2 * sum(frame.estimated_size() for frame in frames if frame is not None))
+    return Expected(min(held, _resident()), kept, max(sizes, default=_ROW_BYTES))
+
+
+def _row_bytes(log: Table) -> int:
+    """What a row of a sorted log takes while its batch is worked on."""
+    wanted = [c for c in dict.fromkeys(("query_id", "rank", *read_columns(log))) if c in log.columns]
+    part = next((p for p in log.parts if p.n_rows), None)
+    if part is None:
+        return _ROW_BYTES
+    head = collect(log.scan(part, wanted).head(10_000), [part])
+    return _ROW_BYTES + sum(_value_bytes(head[c]) for c in wanted)
+
+
+def _value_bytes(column: pl.Series) -> int:
+    if column.dtype != pl.String:
+        return 8
+    mean = column.str.len_bytes().mean()
+    longer = float(mean) if isinstance(mean, int | float) else 0.0
+    return 16 + (int(longer) if longer > _INLINE else 0)
+
+
+def _resident() -> int:
+    """The bytes of this process that are in memory now."""
+    if os.path.exists("/proc/self/statm"):  # noqa: PTH110 - on Linux
+        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - not a path of anybody's
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # bytes on macOS; the peak so far, so at least that
+
+
+def _said(n: int) -> str:
+    return f"{n / 1e9:.2f} GB" if n >= 10**9 else f"{n / 1e6:.0f} MB"
+
+
+def describe(plans: Sequence[Plan], expected: Expected) -> list[str]:
+    """Say how each log is worked on and why, and what is likely to be held."""
+    lines = []
+    for plan in plans:
+        log, units = plan.log, plan.layout.units
+        name = f"hits of run {log.run}" if log.run else "hits"
+        n_batches = -(-log.n_rows // plan.batch_rows)
+        formats = ", ".join(sorted({part.format for part in log.parts}))
+        known = "" if units is None else f", {len(units):,} units"
+        lines += [
+            f"{name}: {log.n_rows:,} rows{known} in {len(log.parts):,} file{'s'[: len(log.parts) != 1]} ({formats})",
+            f"  {'sorted by unit' if units is not None else 'not taken as sorted'}: {plan.layout.why}",
+            f"  {_WAYS[plan.way]}: about {n_batches:,} of {min(plan.batch_rows, log.n_rows):,} rows, "
+            f"{WORKERS} at a time",
+        ]
+        if log.looked_up:
+            lines.append(f"  {', '.join(log.looked_up)} looked up by chunk_id in front of every scan")
+    peak = expected.peak(max((min(p.batch_rows, p.log.n_rows) for p in plans), default=0))
+    lines.append(
+        f"memory: about {_said(peak)} at the most ({_said(expected.now)} now, tables included; "
+        f"{_said(expected.results)} for results; {expected.per_row} bytes for each row in the works)"
+    )
+    return lines
+
+
+_WAYS = {
+    "slices": "slices of the files are batches",
+    "whole": "the log is read whole, as one batch",
+    "scans": "each batch is a scan of all files for a part of the queries",
+    "spill": "all rows are written once to temporary files, a part of the queries in each; these are the batches",
+}
