@@ -26,6 +26,8 @@ ORDER = [
         "contract.evidence contract.labels contract.index contract.requests contract.lookup",
         "kernel.batch kernel.labels contract.known contract.overlap kernel.match kernel.steps kernel.spans",
         "kernel.family kernel.passages kernel.counts kernel.per_query kernel.lists",
+        "stats.arguments stats.sample stats.streams stats.draws stats.student stats.signs stats.intervals",
+        "stats.corrections stats.effects stats.orders stats",
         "proof shards plan memory universe summary decisions scores ledger funnel convention_means",
         "report.words report.structured staging merge journal store score writers convert",
         "report.terminal report.files report.measures demo",
