@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from docrecall.version import __version__
 
 if TYPE_CHECKING:
+    from docrecall.convention_means import convention_means
+    from docrecall.diagnose import Diagnosis, diagnose
     from docrecall.errors import (
         DataError,
         DocrecallError,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DataError",
+    "Diagnosis",
     "DocrecallError",
     "Funnel",
     "InputError",
@@ -39,6 +42,8 @@ __all__ = [
     "Scores",
     "UsageError",
     "__version__",
+    "convention_means",
+    "diagnose",
     "doc_recall",
     "funnel",
     "load",
@@ -47,7 +52,10 @@ __all__ = [
 
 # Loaded on first use: `docrecall --help` answers before polars would have been imported.
 _HOMES = {
+    "Diagnosis": "diagnose",
     "Funnel": "funnel",
+    "convention_means": "convention_means",
+    "diagnose": "diagnose",
     "funnel": "funnel",
     "Options": "options",
     "Scores": "scores",
@@ -73,7 +81,7 @@ def __dir__() -> list[str]:
 class _Package(ModuleType):
     def __setattr__(self, name: str, value: object) -> None:
         # Importing the module docrecall.score would bind it here, where the function of that name belongs.
-        if not (name in ("score", "funnel") and isinstance(value, ModuleType)):
+        if not (name in ("score", "funnel", "diagnose", "convention_means") and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 
 

@@ -29,6 +29,7 @@ ORDER = [
         "stats.arguments stats.sample stats.streams stats.draws stats.student stats.signs stats.intervals",
         "stats.corrections stats.effects stats.orders stats",
         "proof shards plan memory universe summary decisions scores ledger funnel convention_means",
+        "cuts verdicts pairs diagnose",
         "report.words report.structured staging merge journal store score writers convert",
         "report.terminal report.files report.measures demo",
         "arguments cli",
