@@ -33,12 +33,17 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True)
 class Convention:
-    """One way to compute recall. seen_in: evaluators that were seen to do so; other versions may do otherwise."""
+    """One way to compute recall.
+
+    seen_in: evaluators that were seen to do so; other versions may do otherwise. of_mean: whether it is about queries
+    that the mean treats apart; these evaluators then share that treatment, and not the way to cut.
+    """
 
     name: str
     meaning: str
     rule: Rule
     seen_in: tuple[Seen, ...]
+    of_mean: bool = False
 
     def value(self, hits: Ranked, relevant: Collection[Doc], k: int) -> float | None:
         """Give the value of one query, None where it leaves the mean. Raises ValueError for k < 1.
@@ -167,7 +172,7 @@ CONVENTIONS: tuple[Convention, ...] = (
     ),
     Convention(
         "no_hits_left_out",
-        "Cut, then dedupe; queries without hits leave the mean instead of counting 0.",
+        "Queries without hits leave the mean instead of counting 0; the others are cut, then deduped.",
         hits_only,
         (
             Seen("pytrec_eval-terrier", "0.5.11", 1.0, "drops them from its output"),
@@ -175,10 +180,11 @@ CONVENTIONS: tuple[Convention, ...] = (
             Seen("MTEB", "2.26.24", 1.0),
             Seen("recommenders", "1.2.1", 1.5),
         ),
+        of_mean=True,
     ),
     Convention(
         "empty_as_0",
-        "Cut, then dedupe; queries for which nothing is relevant count 0.",
+        "Queries for which nothing is relevant count 0; the others are cut, then deduped.",
         empty_as_0,
         (
             Seen("trec_eval", "10.0-rc3 (f425365)", None, "queries whose grades are all 0; refuses repeats"),
@@ -190,23 +196,26 @@ CONVENTIONS: tuple[Convention, ...] = (
             Seen("replay-rec", "0.22.0", 0.5),
             Seen("AutoRAG", "0.3.27", 0.5),
         ),
+        of_mean=True,
     ),
     Convention(
         "empty_as_1",
-        "Cut, then dedupe; queries for which nothing is relevant count 1.",
+        "Queries for which nothing is relevant count 1; the others are cut, then deduped.",
         empty_as_1,
         (
             Seen("torchmetrics", "1.9.0", 0.75, "with the option `pos`"),
             Seen("mlflow", "3.18.0", 0.5, "where nothing was retrieved; else 0"),
         ),
+        of_mean=True,
     ),
     Convention(
         "empty_as_nan",
-        "Cut, then dedupe; queries for which nothing is relevant are NaN, and the mean passes over them.",
+        "Queries for which nothing is relevant are NaN, which the mean passes over; the others are cut, then deduped.",
         empty_as_nan,
         (
             Seen("ragas", "0.4.3", 0.5, "does not say how many"),
             Seen("TruLens", "2.16.0", 0.5),
         ),
+        of_mean=True,
     ),
 )

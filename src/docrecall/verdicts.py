@@ -72,36 +72,30 @@ def gain(naive: Delta, docs: Delta) -> str:
             return "documents are gained, and the naive measure does not show it"
         case (0, -1):
             return "documents are lost, and repeats hide it from the naive measure"
-    return "neither tells the two apart"
+    return "neither can tell"
 
 
 def preferences(baseline: str, candidate: str, naive: Delta, real: Sequence[Delta]) -> str:
-    """Say which run each measure prefers, as shortly as the numbers allow."""
+    """Say which run each measure prefers, as shortly as the numbers allow. real: doc_recall first."""
     names = {1: candidate, -1: baseline}
-    ways = {delta.way for delta in real}
-    told = ways - {0}
+    told = {delta.way for delta in real} - {0}
     if not told and not naive.way:
         return f"no measure can tell {candidate} from {baseline}"
-    if len(told) == 1:
+    unsure = [d for d in real if not d.way]
+    if len(told) == 1 and len(real) > 1 and real[0].way and len(unsure) < 2:
         (way,) = told
-        unsure = [d for d in real if not d.way]
-        if naive.way == way and not unsure:
-            return f"every measure prefers {names[way]}"
-        if len(real) > 1:
-            lean = all(d.value and d.value * way > 0 for d in unsure)
-            every = "every real one" if lean else "every real one that can tell"
-            rest = ""
-            if unsure:
-                nouns = _and(d.noun for d in unsure)
-                rest = f", which for {nouns} may be chance" if lean else f"; {nouns} cannot tell"
-            return f"{_naive(names, naive)}, and {every} prefers {names[way]}{rest}"
+        # One that leans the same way does not contradict the others, and is said to be unsure.
+        if all(d.value and d.value * way > 0 for d in unsure):
+            same = "every measure" if naive.way == way else f"{_naive(names, naive)}, and every real one"
+            rest = "".join(f", which for {d.noun} may be chance" for d in unsure)
+            return f"{same} prefers {names[way]}{rest}"
     clauses = []
     for way in (1, -1) if naive.way >= 0 else (-1, 1):
         words = (["the naive measure"] if naive.way == way else []) + [d.noun for d in real if d.way == way]
         if words:
             verb = "prefers" if words == ["the naive measure"] else "prefer"
             clauses.append(f"{_and(words)} {verb} {names[way]}")
-    cannot = ([] if naive.way else ["the naive measure"]) + [d.noun for d in real if not d.way]
+    cannot = ([] if naive.way else ["the naive measure"]) + [d.noun for d in unsure]
     if cannot:
         clauses.append(f"{_and(cannot)} cannot tell")
     return ", and ".join(clauses) if len(clauses) < 3 else f"{clauses[0]}, {clauses[1]}, and {clauses[2]}"
@@ -121,7 +115,8 @@ def short(baseline: str, candidate: str, naive: Delta, real: Sequence[Delta]) ->
     made_of = gain(naive, real[0])
     if real[0].value is None or not any(d.n_differ for d in (naive, *real)):
         return made_of
-    return f"{made_of}; {preferences(baseline, candidate, naive, real)}"
+    found = preferences(baseline, candidate, naive, real)
+    return f"{made_of}; {found}" if naive.way or real[0].way else found
 
 
 def sentence(
