@@ -38,17 +38,17 @@ CONVENTIONS_SCHEMA = pl.Schema(
         "ordered_by": pl.String(),
     }
 )
-_BATCH_ROWS = 250_000  # as Python objects a row takes some 200 bytes
+BATCH_ROWS = 250_000  # as Python objects a row takes some 200 bytes
 _LAST_SCORE = "last_score_wins_then_cut"
 
 
-def convention_means(scores: Scores, ks: Sequence[int] = DEFAULT_KS) -> pl.DataFrame:
+def convention_means(scores: Scores, ks: Sequence[int] = DEFAULT_KS, *, batch_rows: int = BATCH_ROWS) -> pl.DataFrame:
     """Give the mean of a log under each convention of recall that is in the field, read once more from its tables.
 
     ks: where the lists are cut. Hits are checked and put in order as they were for the scores, and labels are relevant
     from `min_relevance` on. What other tools do not know is left aside: gaps between ranks, versions of documents,
     weights, means inside queries. Units are those that are scored, and those that are judged or stated to have nothing
-    relevant, which some conventions count.
+    relevant, which some conventions count. batch_rows: about how many hits are held as Python objects at a time.
 
     Returns run_id, convention, k, value (the plain mean; null when n is 0), n (units in the mean), ordered_by: "score"
     where a convention ordered the documents by logged scores, else "rank". "last score wins" goes by rank, a smaller
@@ -62,7 +62,7 @@ def convention_means(scores: Scores, ks: Sequence[int] = DEFAULT_KS) -> pl.DataF
     sums: defaultdict[tuple[str, str, int], Fraction] = defaultdict(Fraction)
     n: defaultdict[tuple[str, str, int], int] = defaultdict(int)
     by_score: dict[str, bool] = {}
-    for units in _unit_batches(scores.opened, scores.options):
+    for units in _unit_batches(scores.opened, scores.options, batch_rows):
         values: defaultdict[tuple[str, str, int], list[float]] = defaultdict(list)
         for unit in units:
             hits = _ranked(unit)
@@ -108,7 +108,7 @@ def _ranked(unit: UnitLists) -> Ranked:
     return list(zip(unit.docs, scores, strict=True))
 
 
-def _unit_batches(inputs: Inputs, options: Options) -> Iterator[Iterator[UnitLists]]:
+def _unit_batches(inputs: Inputs, options: Options, batch_rows: int) -> Iterator[Iterator[UnitLists]]:
     """Go through the batches once more; with the scores, where a log has one in every row and ranks order it."""
     inputs.check_unchanged()
     needs = needs_of(inputs, (), options)
@@ -118,7 +118,7 @@ def _unit_batches(inputs: Inputs, options: Options) -> Iterator[Iterator[UnitLis
     known = check_known(settled, needs, options)
     ledger = Ledger(settled, known, options)
     for log in map(_without_bad_scores, known.logs):
-        for batch in batches([Plan(log, prove_sorted(log, options), _BATCH_ROWS)], options):
+        for batch in batches([Plan(log, prove_sorted(log, options), batch_rows)], options):
             ledger.note_units(batch)
             yield lists_of(batch, known.labels, options)
     for batch in units_without_hits(known, ledger.runs, ledger.asked, ledger.lost, options):

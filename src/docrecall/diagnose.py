@@ -61,9 +61,9 @@ ORDERS_SCHEMA = pl.Schema(
 class Diagnosis:
     """Why the number moved. Nulls stand where the tables do not tell.
 
-    lines: one row per run and cut (`@k`, `@Ntokens`): run_id, cut, n, n_passages (units with a value for passages), and
-      the means naive_recall, doc_recall, doc_recall_docs (under `@kdocs`; null for budgets), evidence_coverage,
-      evidence_recall, context_tokens, distinct_docs, repeat_share.
+    lines: one row per run and cut: run_id, cut (what stands after the @: `3`, `512tokens`), n, n_passages (units with a
+      value for passages), and the means naive_recall, doc_recall, doc_recall_docs (under `@kdocs`; null for budgets),
+      evidence_coverage, evidence_recall, context_tokens, distinct_docs, repeat_share.
     deltas: baseline, candidate, cut, measure, n_pairs, n_differ, delta (the mean paired difference, candidate less
       baseline), ci_low, ci_high, ci_method, prefers (a run, or null where the two cannot be told apart).
     verdicts: baseline, candidate, cut, n_pairs, naive_delta, naive_low, naive_high, doc_delta, doc_low, doc_high, short
@@ -140,7 +140,7 @@ def _lines(scores: Scores, plan: Plan, runs: Sequence[str]) -> pl.DataFrame:
             n_passages = of["evidence_recall"]["n"] if "evidence_recall" in of else None
             values = {column: row["mean"] for column, row in of.items()}
             rows.append(
-                {"run_id": run, "cut": f"@{cut}", "n": of["doc_recall"]["n"], "n_passages": n_passages, **values}
+                {"run_id": run, "cut": str(cut), "n": of["doc_recall"]["n"], "n_passages": n_passages, **values}
             )
     return pl.DataFrame(rows, schema=LINES_SCHEMA)
 
@@ -152,7 +152,7 @@ def _delta_rows(found: Mapping[tuple[str, str], Deltas], plan: Plan) -> Iterator
                 yield {
                     "baseline": a,
                     "candidate": b,
-                    "cut": f"@{cut}",
+                    "cut": str(cut),
                     "measure": str(plan.by_cut[cut][column]),
                     "n_pairs": delta.n,
                     "n_differ": delta.n_differ,
@@ -170,7 +170,7 @@ def _verdict_rows(found: Mapping[tuple[str, str], Deltas], lines: pl.DataFrame) 
         for cut, deltas in by_cut.items():
             naive, docs = deltas["naive_recall"][0], deltas["doc_recall"][0]
             real = [delta for column, (delta, _) in deltas.items() if column != "naive_recall"]
-            at = f"@{cut}"
+            at = str(cut)
             given = (tokens[a, at], tokens[b, at])
             names = printable(a), printable(b)
             yield {
@@ -181,13 +181,13 @@ def _verdict_rows(found: Mapping[tuple[str, str], Deltas], lines: pl.DataFrame) 
                 **{f"naive_{part}": getattr(naive, of) for part, of in _PARTS},
                 **{f"doc_{part}": getattr(docs, of) for part, of in _PARTS},
                 "short": short(*names, naive, real),
-                "verdict": f"{names[1]} against {names[0]} at {at}: {sentence(*names, naive, real, given)}",
+                "verdict": f"{names[1]} against {names[0]} at @{at}: {sentence(*names, naive, real, given)}",
             }
 
 
 def _order_rows(found: Mapping[tuple[str, str], Deltas], plan: Plan, lines: pl.DataFrame) -> Iterator[dict[str, Any]]:
     for cut, columns in plan.by_cut.items():
-        rows = lines.filter(pl.col("cut") == f"@{cut}")
+        rows = lines.filter(pl.col("cut") == str(cut))
         for first, second in combinations([c for c in columns if c in COMPARED], 2):
             there = rows.filter(pl.col(first).is_not_null(), pl.col(second).is_not_null())
             if there.height < 2:
@@ -200,7 +200,7 @@ def _order_rows(found: Mapping[tuple[str, str], Deltas], plan: Plan, lines: pl.D
                 told = _told_apart(found.get((runs[i], runs[j])) or found.get((runs[j], runs[i])), cut, first, second)
                 swaps.append({"higher": runs[higher], "lower": runs[lower], "told_apart": told})
             yield {
-                "cut": f"@{cut}",
+                "cut": str(cut),
                 "first": str(columns[first]),
                 "second": str(columns[second]),
                 "n_runs": there.height,

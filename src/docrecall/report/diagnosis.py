@@ -105,7 +105,7 @@ def lines_grid(told: Diagnosis) -> Grid:
     if "evidence_recall" in shown and not told.lines.select((pl.col("n") == pl.col("n_passages")).all()).item():
         shown.insert(shown.index("evidence_coverage"), "n_passages")
     rows = [
-        [row["run_id"], row["cut"], f"{row['n']:,}", *(_cell(c, row[c]) for c in shown)]
+        [row["run_id"], f"@{row['cut']}", f"{row['n']:,}", *(_cell(c, row[c]) for c in shown)]
         for row in told.lines.to_dicts()
     ]
     return ["run_id", "cut", "n", *shown], rows
@@ -126,13 +126,13 @@ def _pairs(told: Diagnosis, *, short: bool) -> Iterator[tuple[str, Grid, list[st
         rows = told.deltas.filter(pl.col("baseline") == baseline, pl.col("candidate") == candidate).to_dicts()
         cells = {(row["cut"], _family(row["measure"])): _difference(row) for row in rows}
         columns = [c for c in COMPARED if any(column == c for _, column in cells)]
-        table = [[cut, *(cells.get((cut, c), "") for c in columns)] for cut in verdicts["cut"]]
+        table = [[f"@{cut}", *(cells.get((cut, c), "") for c in columns)] for cut in verdicts["cut"]]
         n = max(verdicts["n_pairs"].to_list())
         heading = (
             f"{printable(candidate)} less {printable(baseline)}, over the {n:,} units in both, "
             f"with {told.level:.0%} intervals:"
         )
-        sentences = [f"{v['cut']}: {v['short']}" if short else v["verdict"] for v in verdicts.to_dicts()]
+        sentences = [f"@{v['cut']}: {v['short']}" if short else v["verdict"] for v in verdicts.to_dicts()]
         yield heading, (["cut", *columns], table), sentences
 
 
@@ -156,7 +156,7 @@ def orders_grid(told: Diagnosis) -> Grid:
     rows = []
     for cut, first in dict.fromkeys((cut, first) for cut, first, _ in taus if first in _FIRST):
         cells = [taus.get((cut, first, second)) for second in seconds]
-        rows.append([cut, first, *("" if tau is None else f"{tau:+.2f}" for tau in cells)])
+        rows.append([f"@{cut}", first, *("" if tau is None else f"{tau:+.2f}" for tau in cells)])
     return ["tau", "order by", *seconds], rows
 
 
@@ -176,7 +176,7 @@ def swap_lines(told: Diagnosis) -> list[str]:
     for (cut, first, higher, lower), seconds in found.items():
         alike.setdefault((cut, higher, lower, ", ".join(seconds)), []).append(first)
     return [
-        f"{cut}: {printable(higher)} above {printable(lower)} by {' and '.join(firsts)}, not by {seconds}"
+        f"@{cut}: {printable(higher)} above {printable(lower)} by {' and '.join(firsts)}, not by {seconds}"
         for (cut, higher, lower, seconds), firsts in alike.items()
     ]
 
