@@ -163,7 +163,7 @@ CONVENTIONS: tuple[Convention, ...] = (
         (
             Seen("ragas", "0.4.3", 0.5, "by ids; the caller cuts"),
             Seen("LlamaIndex", "0.14.25", 0.5, "the caller cuts"),
-            Seen("Haystack", "3.4.1", 0.5, "by meta.file_id"),
+            Seen("Haystack", "3.4.1", 0.5, "by meta.file_id; the caller cuts"),
             Seen("mlflow", "3.18.0", 0.5),
             Seen("TruLens", "2.16.0", 0.5),
             Seen("replay-rec", "0.22.0", 0.5),
