@@ -159,3 +159,13 @@ def test_broken_rows(argv: list[str], tmp_path: Path, capsys: pytest.CaptureFixt
     assert "n_tokens" in capsys.readouterr().err
     assert main([*argv, "--on-bad-rows=reject", "--conventions"]) == 0
     assert "fine: 9 of 10 units scored" in capsys.readouterr().out
+
+
+def test_a_run_in_which_nothing_is_scored(argv: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its means are null, never 0, and nothing can be said of it against the others."""
+    write(tmp_path / "empty.parquet", logs()["fine"].clear())
+    assert main([*argv, f"--hits=none={tmp_path / 'empty.parquet'}", "--universe=hits"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (line,) = [line.split() for line in lines if line.split()[:2] == ["none", "@3"]]
+    assert line[2:4] == ["0", "null"]
+    assert "@3: no unit is scored in both runs" in lines

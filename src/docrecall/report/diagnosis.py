@@ -105,15 +105,17 @@ def lines_grid(told: Diagnosis) -> Grid:
     if "evidence_recall" in shown and not told.lines.select((pl.col("n") == pl.col("n_passages")).all()).item():
         shown.insert(shown.index("evidence_coverage"), "n_passages")
     rows = [
-        [row["run_id"], f"@{row['cut']}", f"{row['n']:,}", *(_cell(c, row[c]) for c in shown)]
+        [row["run_id"], f"@{row['cut']}", f"{row['n']:,}", *(_cell(c, row) for c in shown)]
         for row in told.lines.to_dicts()
     ]
     return ["run_id", "cut", "n", *shown], rows
 
 
-def _cell(column: str, value: float | None) -> str:
+def _cell(column: str, row: dict[str, Any]) -> str:
+    """A mean; null where nothing was scored, and nothing where the column does not speak of such a cut."""
+    value = row[column]
     if value is None:
-        return ""
+        return "" if row["n"] else "null"
     if column == "n_passages":
         return f"{value:,}"
     return f"{value:,.1f}" if column == "context_tokens" else number(value)
