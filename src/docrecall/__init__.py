@@ -12,6 +12,8 @@ from docrecall.version import __version__
 
 if TYPE_CHECKING:
     from docrecall import stats
+    from docrecall.convention_means import convention_means
+    from docrecall.diagnose import Diagnosis, diagnose
     from docrecall.errors import (
         DataError,
         DocrecallError,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DataError",
+    "Diagnosis",
     "DocrecallError",
     "Funnel",
     "InputError",
@@ -40,6 +43,8 @@ __all__ = [
     "Scores",
     "UsageError",
     "__version__",
+    "convention_means",
+    "diagnose",
     "doc_recall",
     "funnel",
     "load",
@@ -49,7 +54,10 @@ __all__ = [
 
 # Loaded on first use: `docrecall --help` answers before polars would have been imported.
 _HOMES = {
+    "Diagnosis": "diagnose",
     "Funnel": "funnel",
+    "convention_means": "convention_means",
+    "diagnose": "diagnose",
     "funnel": "funnel",
     "Options": "options",
     "Scores": "scores",
@@ -77,7 +85,7 @@ def __dir__() -> list[str]:
 class _Package(ModuleType):
     def __setattr__(self, name: str, value: object) -> None:
         # Importing the module docrecall.score would bind it here, where the function of that name belongs.
-        if not (name in ("score", "funnel") and isinstance(value, ModuleType)):
+        if not (name in ("score", "funnel", "diagnose", "convention_means") and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 
 

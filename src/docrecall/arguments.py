@@ -12,6 +12,7 @@ from cyclopts import Group, Parameter
 
 from docrecall.errors import UsageError
 from docrecall.options import NormalizeIds, OnBadRows, Order, Ranks, Stale, Unit, Universe, Versions
+from docrecall.show import printable
 
 TABLES, _POLICIES, _FUNNEL = (Group(name, sort_key=n) for n, name in enumerate(("Tables", "Policies", "Funnel"), 1))
 
@@ -112,3 +113,11 @@ def named_paths(given: Sequence[str]) -> list[str] | dict[str, list[str]]:
     if named and plain:
         raise UsageError("some --hits have a name and some have none. Write NAME=PATH for all of them, or for none.")
     return named or plain
+
+
+def whole_numbers(option: str, text: str) -> list[int]:
+    """Read `1,3,10`."""
+    pieces = [piece.strip() for piece in text.split(",")]
+    if not all(re.fullmatch(r"[0-9]{1,10}", piece) for piece in pieces):
+        raise UsageError(f"{option} is {printable(text)!r}; whole numbers were expected, as in {option} 1,3,10.")
+    return [int(piece) for piece in pieces]

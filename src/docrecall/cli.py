@@ -22,6 +22,7 @@ from docrecall.arguments import (
     Shown,
     Tables,
     named_paths,
+    whole_numbers,
 )
 from docrecall.errors import DataError, DocrecallError, OutputError, UsageError
 from docrecall.options import Options
@@ -141,6 +142,57 @@ def check(
     if strict and warnings:
         raise DataError(f"{told}, and --strict lets none pass.")
     print(f"docrecall: the tables keep the contract; {told}.", file=sys.stderr)
+    return 0
+
+
+@app.command
+def diagnose(
+    tables: Tables,
+    *,
+    k: Annotated[str, Parameter(help="Where lists are cut, in chunks.")] = "1,3,10",
+    budget: Annotated[
+        str | None,
+        Parameter(help="Budgets in tokens, such as 512,2048, or none. By default 1, 2, 4 and 8 of the largest chunks."),
+    ] = None,
+    baseline: Annotated[
+        str | None, Parameter(help="The run that the others are compared with; by default all pairs are.")
+    ] = None,
+    conventions: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            help="Show also what other tools would print, by the convention that they follow; csv and parquet hold it "
+            "alone.",
+        ),
+    ] = False,
+    seed: Annotated[int, Parameter(help="The seed of the intervals.")] = 0,
+    format: Shown = "table",
+    policies: Policies | None = None,
+) -> int:
+    """Say why a number moved, and why another tool says something else. The Python twin is docrecall.diagnose."""
+    from docrecall.convention_means import convention_means  # noqa: PLC0415
+    from docrecall.cuts import plan_diagnosis  # noqa: PLC0415
+    from docrecall.diagnose import diagnose as explain  # noqa: PLC0415
+    from docrecall.report import diagnosis, terminal  # noqa: PLC0415
+    from docrecall.score import Work, open_tables, score_inputs  # noqa: PLC0415
+    from docrecall.sources.mapping import parse_mapping  # noqa: PLC0415
+
+    options = Options(**asdict(policies or Policies()))
+    ks = whole_numbers("--k", k)
+    budgets = None if budget is None else [] if budget == "none" else whole_numbers("--budget", budget)
+    inputs = open_tables(named_paths(tables.hits), tables.labels, parse_mapping(tables.map, tables.read))
+    plan = plan_diagnosis(inputs, inputs, ks, budgets)  # so that one pass scores all of it
+    with _progress() as progress:
+        scores = score_inputs(inputs, plan.measures, options, Work(progress=progress))
+    told = explain(scores, ks, plan.budgets or budgets, baseline=baseline, seed=seed)
+    means = convention_means(scores, ks) if conventions else None
+    with _printing():
+        if format == "table":
+            diagnosis.print_diagnosis(scores, told, means, terminal.console())
+        else:
+            diagnosis.write(scores, told, means, format)
+            if format in ("csv", "parquet"):
+                terminal.print_notices(scores, terminal.console(stderr=True))
     return 0
 
 

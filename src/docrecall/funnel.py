@@ -14,6 +14,8 @@ from docrecall.scores import Scores
 
 Need = Literal["any", "all"]
 DEFAULT_BUDGET = "@2000tokens"
+NO_SPANS = "neither hits nor chunks say where chunks begin and end (chunk_start, chunk_end)"
+NO_TOKENS = "neither hits nor chunks say how many tokens chunks have (n_tokens)"
 
 FUNNEL_SCHEMA = pl.Schema(
     {
@@ -111,18 +113,28 @@ def plan_steps(given: Given, cut: str, budget: str | None, coverage: float, need
     if not isinstance(coverage, int | float) or isinstance(coverage, bool) or not 0 < coverage <= 1:
         raise UsageError(f"coverage is {coverage!r}; it must be a number above 0 and at most 1.")
     left_out = []
-    spans = given.reads("hits", "chunk_start", "chunk_end") or given.reads("chunks", "chunk_start", "chunk_end")
-    whole = given.reads("hits", "chunk_id") and not given.reads("evidence", "start")
-    passages = given.reads("evidence") and (spans or whole)
+    passages = covers_passages(given)
     if given.reads("evidence") and not passages:
-        left_out.append("passage: neither hits nor chunks say where chunks begin and end (chunk_start, chunk_end)")
-    tokens = given.reads("hits", "n_tokens") or given.reads("chunks", "n_tokens")
+        left_out.append(f"passage: {NO_SPANS}")
+    tokens = counts_tokens(given)
     if budget == DEFAULT_BUDGET and not tokens:
-        left_out.append("in_budget: neither hits nor chunks say how many tokens chunks have (n_tokens)")
+        left_out.append(f"in_budget: {NO_TOKENS}")
         budget = None
     answered = "that were answered" if answers_logged(given) else "with any hit to answer from (nobody logged answers)"
     steps = _steps(_cut(cut), None if budget is None else _cut(budget), coverage, need, passages=passages)
     return Plan((*steps, Step("answered", None, answered)), tuple(left_out))
+
+
+def covers_passages(given: Given) -> bool:
+    """Whether gold passages were given, and the hits have what covers them."""
+    spans = given.reads("hits", "chunk_start", "chunk_end") or given.reads("chunks", "chunk_start", "chunk_end")
+    whole = given.reads("hits", "chunk_id") and not given.reads("evidence", "start")
+    return given.reads("evidence") and (spans or whole)
+
+
+def counts_tokens(given: Given) -> bool:
+    """Whether somebody counted the tokens of chunks."""
+    return given.reads("hits", "n_tokens") or given.reads("chunks", "n_tokens")
 
 
 def answers_logged(given: Given) -> bool:

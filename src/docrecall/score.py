@@ -269,6 +269,7 @@ def evaluate(
         _summary=tally.summary(),
         _match=partial(_matches, inputs, known, options, work.batch_rows),
         _again=partial(_again, inputs, options, work),
+        opened=inputs,
     )
 
 

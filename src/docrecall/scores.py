@@ -13,6 +13,7 @@ from docrecall.errors import UsageError
 from docrecall.measures.grammar import Measure
 from docrecall.options import Options
 from docrecall.sources.files import FileRef
+from docrecall.sources.inputs import Inputs
 from docrecall.tables import unit_key
 
 ROWS_SCHEMA = pl.Schema(
@@ -36,6 +37,7 @@ class Scores:
       set aside; without rows when there are none.
     options: the policies, with a digest.
     inputs: table, run, file, format, mapping, columns, rows, bytes and mtime_ns of everything that was read.
+    opened: the tables themselves, for what needs another look at them; None after `load`.
     """
 
     measures: tuple[str, ...]
@@ -51,6 +53,7 @@ class Scores:
     _summary: pl.DataFrame = field(repr=False)
     _match: Callable[[], pl.DataFrame] | None = field(repr=False)
     _again: Callable[[Sequence[Measure]], Scores] | None = field(repr=False)
+    opened: Inputs | None = field(default=None, repr=False)
 
     def scan(self) -> pl.LazyFrame:
         """Give `per_query` as a LazyFrame; with `out=DIR` and after `load` it lies on disk and is read when needed."""

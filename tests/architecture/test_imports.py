@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[2] / "src" / "docrecall"
 ORDER = [
     name
     for line in (
-        "version reference show errors tables options",
+        "version reference conventions show errors tables options",
         "measures.definition measures.documents measures.repeats measures.passages measures.foreign",
         "measures.registry measures.grammar",
         "findings exact parallel",
@@ -24,13 +24,14 @@ ORDER = [
         "sources.text sources.read sources.inputs",
         "contract.frames contract.needs contract.schema contract.rules contract.ids contract.hits",
         "contract.evidence contract.labels contract.index contract.requests contract.lookup",
-        "kernel.batch kernel.labels contract.known contract.overlap",
-        "kernel.match kernel.steps kernel.spans kernel.family kernel.passages kernel.counts kernel.per_query",
+        "kernel.batch kernel.labels contract.known contract.overlap kernel.match kernel.steps kernel.spans",
+        "kernel.family kernel.passages kernel.counts kernel.per_query kernel.lists",
         "stats.arguments stats.sample stats.streams stats.draws stats.student stats.signs stats.intervals",
         "stats.corrections stats.effects stats.orders stats",
-        "proof shards plan memory universe summary decisions scores ledger funnel",
+        "proof shards plan memory universe summary decisions scores ledger funnel convention_means",
+        "cuts verdicts pairs diagnose",
         "report.words report.structured staging merge journal store score writers convert",
-        "report.terminal report.files report.measures demo",
+        "report.terminal report.files report.diagnosis report.measures demo",
         "arguments cli",
     )
     for name in line.split()

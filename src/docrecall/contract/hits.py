@@ -20,7 +20,9 @@ _SMALL_RANK = 1 << 31  # below it, unit and rank fit one number, and one number 
 
 def read_columns(log: Table) -> list[str]:
     """The columns of a log that the kernel reads, besides rank, which it is given as the policy counts it."""
-    optional = ("doc_version", "chunk_id", "chunk_start", "chunk_end", "n_tokens", "in_context")
+    optional = ["doc_version", "chunk_id", "chunk_start", "chunk_end", "n_tokens", "in_context"]
+    if not log.requires("score"):  # scores that order the hits are spent on that
+        optional.append("score")
     return ["query_id", "doc_id", *(c for c in optional if c in log.columns and c in log.used)]
 
 

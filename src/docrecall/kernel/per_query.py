@@ -57,7 +57,7 @@ def score_batch(batch: Batch, labels: Labels, measures: Sequence[Measure], optio
     of_hits = {"doc_version", *(("chunk_start", "chunk_end", "chunk_id") if passages else ())}
     there = batch.columns | {"rank", "doc_id"}
     matched = match(batch, labels, of_hits=of_hits & there, of_rows=of_rows & there, passages=passages)
-    units = _with_status(labels.annotate(batch.units), matched, options)
+    units = with_status(labels.annotate(batch.units), matched, options)
     units = units.with_columns(_decided(units, matched, labels, options))
     scored = (units["status"] == "scored").to_numpy()
     counted = _Counted(matched, options)
@@ -87,7 +87,7 @@ def match_batch(batch: Batch, labels: Labels, options: Options) -> pl.DataFrame:
     """
     of_hits = batch.columns & {"doc_version"}
     matched = match(batch, labels, of_hits=of_hits, of_rows={"rank", "doc_id"}, passages=False)
-    units = _with_status(labels.annotate(batch.units), matched, options).with_row_index("unit")
+    units = with_status(labels.annotate(batch.units), matched, options).with_row_index("unit")
     placed = Placed(Family(matched, "docs"), options.min_relevance)
     found = pl.DataFrame(
         {
@@ -133,7 +133,7 @@ def _values(counted: _Counted, measure: Measure, scored: np.ndarray) -> pl.Serie
     return pl.Series(str(measure), np.where(scored, formula, np.nan), nan_to_null=True)
 
 
-def _with_status(units: pl.DataFrame, matched: Matched, options: Options) -> pl.DataFrame:
+def with_status(units: pl.DataFrame, matched: Matched, options: Options) -> pl.DataFrame:
     """Add n_judged, n_relevant, n_missed and status: the first reason that holds, in the order of DESIGN section 3."""
     n_units = len(units)
     relevant = matched.grade >= options.min_relevance

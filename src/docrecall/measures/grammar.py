@@ -21,7 +21,7 @@ _MEASURE = re.compile(r"(?P<name>[^@()\s]+)\s*(?:\((?P<params>[^)]*)\))?\s*(?:@(
 _NUMBER = r"[+-]?(?:[0-9]{1,20}\.?[0-9]{0,20}|\.[0-9]{1,20})(?:e-?[0-9]{1,3})?"
 _PARAM = re.compile(rf"(?P<name>[a-z]+)\s*=\s*(?P<value>{_NUMBER})")
 _CUT = re.compile(r"(?P<k>[+-]?[0-9]+(?:\.[0-9]+)?)(?P<unit>[A-Za-z]*)")
-_LARGEST_K = 2**31 - 1  # no log ranks deeper, and k times a count stays far inside 64 bits
+LARGEST_K = 2**31 - 1  # no log ranks deeper, and k times a count stays far inside 64 bits
 _LONGEST_K = 40  # Python refuses to read thousands of digits; a k that long is not worth repeating either
 _CUTS = (
     "Cuts are @k (the first k chunks), @kdocs (the first k documents), @Ntokens (the chunks that fit N tokens), "
@@ -44,8 +44,8 @@ class Cut:
             raise MeasureError(f"A cut by {self.unit} {'needs a' if self.k is None else 'takes no'} number.")
         if self.k is not None and self.k < 1:
             raise MeasureError(f"k must be positive, and it is {self.k}.")
-        if self.k is not None and self.k > _LARGEST_K:
-            raise MeasureError(f"k is {self.k}; the largest is {_LARGEST_K}. @all takes every hit.")
+        if self.k is not None and self.k > LARGEST_K:
+            raise MeasureError(f"k is {self.k}; the largest is {LARGEST_K}. @all takes every hit.")
 
     def __str__(self) -> str:
         if self.k is None:
@@ -168,7 +168,7 @@ def _cut(text: str, piece: str) -> Cut:
     if match is None:
         raise MeasureError(f"{text!r}: {piece!r} is not a cut. {_CUTS}")
     if len(match["k"]) > _LONGEST_K:
-        raise MeasureError(f"k has {len(match['k'])} digits; the largest is {_LARGEST_K}. @all takes every hit.")
+        raise MeasureError(f"k has {len(match['k'])} digits; the largest is {LARGEST_K}. @all takes every hit.")
     if "." in match["k"]:
         raise MeasureError(f"{text!r}: k must be a whole number, and it is {match['k']}.")
     match match["unit"]:

@@ -1,0 +1,103 @@
+"""What a diagnosis looks at: which cuts, which measures under each, and what the tables cannot answer to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from docrecall.convention_means import check_ks
+from docrecall.funnel import NO_SPANS, NO_TOKENS, Given, counts_tokens, covers_passages
+from docrecall.measures.grammar import LARGEST_K, Cut, Measure, parse
+from docrecall.sources.inputs import Inputs
+from docrecall.sources.table import Table, collect
+from docrecall.tables import fits
+
+_LARGEST_CHUNKS = (1, 2, 4, 8)  # budgets where none are named
+_PASSAGES, _TOKENS = ("evidence_coverage", "evidence_recall"), "context_tokens"
+COMPARED = ("naive_recall", "doc_recall", "doc_recall_docs", *_PASSAGES)
+COLUMNS = (*COMPARED, _TOKENS, "distinct_docs", "repeat_share")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The measures of each cut by column, and a sentence for each thing that cannot be said."""
+
+    by_cut: Mapping[Cut, Mapping[str, Measure]]
+    notes: tuple[str, ...]
+
+    @property
+    def measures(self) -> list[Measure]:
+        """What must be scored for it, each measure once."""
+        return list(dict.fromkeys(m for columns in self.by_cut.values() for m in columns.values()))
+
+    @property
+    def budgets(self) -> list[int]:
+        """The cuts in tokens."""
+        return [cut.k for cut in self.by_cut if cut.unit == "tokens" and cut.k is not None]
+
+
+def plan_diagnosis(
+    given: Given,
+    opened: Inputs | None,
+    ks: Sequence[int],
+    budgets: Sequence[int] | None,
+    written: Collection[str] = (),
+) -> Plan:
+    """Decide what to look at. opened: the tables; None after `load`, where the cuts that were written are taken.
+
+    budgets: None takes multiples of the largest chunk. An empty list leaves out everything that reads tokens.
+    """
+    notes = []
+    passages = covers_passages(given)
+    if given.reads("evidence") and not passages:
+        notes.append(f"passages: {NO_SPANS}")
+    tokens = counts_tokens(given) and (budgets is None or len(budgets) > 0)
+    if budgets is None:
+        found = [] if not tokens else _budgets(opened) if opened is not None else _written(written)
+        if not counts_tokens(given):
+            notes.append(f"tokens: {NO_TOKENS}")
+        elif not found:
+            notes.append("tokens: no chunk has any, so there is no budget to compare at")
+        budgets = found
+    elif budgets:
+        budgets = check_ks(budgets)
+    cuts = [*(Cut("chunks", k) for k in check_ks(ks)), *(Cut("tokens", n) for n in budgets)]
+    left_out = {*(() if passages else _PASSAGES), *(() if tokens else (_TOKENS,))}
+    return Plan({cut: dict(_measures(cut, left_out)) for cut in cuts}, tuple(notes))
+
+
+def _measures(cut: Cut, left_out: Collection[str]) -> Iterator[tuple[str, Measure]]:
+    for column in COLUMNS:
+        if column in left_out:
+            continue
+        if column != "doc_recall_docs":
+            yield column, Measure(column, cut)
+        elif cut.unit == "chunks":
+            yield column, Measure("doc_recall", Cut("docs", cut.k))
+
+
+def _budgets(opened: Inputs) -> list[int]:
+    """Several of the largest chunk of all runs; none where no chunk has tokens."""
+    chunks = opened.tables.get("chunks")
+    own = [log for log in opened.logs if all("n_tokens" in part.schema for part in log.parts)]
+    tables = own if len(own) == len(opened.logs) or chunks is None else [*own, chunks]
+    largest = max(map(_largest, tables), default=0)
+    return [n * largest for n in _LARGEST_CHUNKS if 0 < n * largest <= LARGEST_K]
+
+
+def _largest(table: Table) -> int:
+    """The most tokens of a chunk; numbers that break the contract are left to it."""
+    tokens = pl.col("n_tokens")
+    largest = 0
+    for part in table.parts:
+        if fits("whole", part.schema["n_tokens"]):
+            found = part.scan().select(tokens.filter(tokens.is_between(1, LARGEST_K)).max())
+            largest = max(largest, collect(found, [part]).item() or 0)
+    return largest
+
+
+def _written(measures: Collection[str]) -> list[int]:
+    cuts = {parse(name).cut for name in measures}
+    return sorted(cut.k for cut in cuts if cut.unit == "tokens" and cut.k is not None)
