@@ -221,6 +221,12 @@ KINDS: Mapping[str, Kind] = {
         'They count at any version, those of the other runs at the labelled one only. versions="ignore" '
         "(--versions ignore) treats all runs alike.",
     ),
+    "no_spans": Kind(
+        "warning",
+        "hits in which a measure of passages looks for spans, and not one has any",
+        "A hit without a span covers nothing, so that all such values are 0. Does the log really have chunk_start and "
+        "chunk_end?",
+    ),
     "near_miss_ids": Kind(
         "warning",
         "ids of labels without a hit that would have one after trimming or NFC",

@@ -625,3 +625,37 @@ def test_normalised_ids_meet_on_all_tables() -> None:
     del given["chunks"]
     assert score(given, normalize_ids="NFC").per_query.select(MEASURES).rows() == [(1.0,) * len(MEASURES)] * 2
     assert score(given).summary()["mean"].to_list() == [0.5] * len(MEASURES)
+
+
+def test_hits_without_a_single_span_are_told() -> None:
+    """They cover nothing; where that is all of a log, a warning says why every passage is missed."""
+    bare = {"chunk_start": [None] * 3, "chunk_end": [None] * 3}
+    scores = score(tables("hits", "qrels", "evidence", hits=bare), "evidence_recall@3")
+    assert scores.per_query["evidence_recall@3"].to_list() == [0.0, 0.0]
+    assert codes(scores.findings.filter(pl.col("code") == "no_spans")) == [
+        ("no_spans", "warning", "hits", "chunk_start", 3, 0)
+    ]
+    for given, measure in ((bare, "doc_recall@3"), ({}, "evidence_recall@3")):
+        scores = score(tables("hits", "qrels", "evidence", hits=given), measure)
+        assert "no_spans" not in scores.findings["code"].to_list()
+
+
+@pytest.mark.parametrize("null_typed", [False, True])
+def test_evidence_without_rows(null_typed: bool) -> None:
+    """An empty table of evidence, with types or without, asks for no chunk ids: measures of passages are null."""
+    empty = tables("evidence")["evidence"].clear()
+    if null_typed:
+        empty = empty.cast(pl.Null)
+    given = tables("hits", "qrels", hits={"chunk_id": None}) | {"evidence": empty}
+    scores = score(given, "evidence_recall@3")
+    assert scores.per_query["evidence_recall@3"].to_list() == [None, None]
+
+
+def test_a_stale_alternative_without_qrels_is_told() -> None:
+    """Its document is relevant, so that its unit is stale, and the finding says so."""
+    versions = {"doc_version": ["v1", "v1", "v0"], "evidence_id": ["e1", "e2", "e2"], "query_id": ["q1", "q2", "q2"]}
+    rest = {"doc_id": ["a", "b", "x"], "start": [0] * 3, "end": [10] * 3, "chunk_id": None}
+    scores = score(tables("hits", "evidence", "documents", evidence=versions | rest), "doc_recall@3")
+    assert dict(scores.per_query.select("query_id", "status").rows()) == {"q1": "scored", "q2": "stale_labels"}
+    told = scores.findings.filter(pl.col("code") == "stale_labels")
+    assert told.select("table", "n_rows", "examples").rows() == [("evidence", 1, ["q2"])]

@@ -80,7 +80,7 @@ def check_known(inputs: Inputs, needs: Needs, options: Options) -> Known:
     if "queries" in checks:
         found += label_conflicts(checks["queries"].rows, labels.qrels)
     found += _of_evidence(checks) + _of_index(inputs, labels, index, options)
-    found += _versions_not_logged(inputs.logs)
+    found += _versions_not_logged(inputs.logs) + _without_spans(inputs.logs)
     for log in inputs.logs:
         found += check_rank_base(log, options)
     for table in inputs.all():
@@ -221,7 +221,9 @@ def _of_index(inputs: Inputs, labels: Labels, index: Index, options: Options) ->
         findings.finding("gold_not_in_index", table, "doc_id", absent.height, n_queries=n, examples=absent["doc_id"])
     ]
     of_qrels = labels.qrels.filter("stale") if table == "qrels" else labels.qrels.clear()
-    of_evidence = labels.qrels.clear() if labels.evidence is None else labels.evidence.filter(_GONE)
+    of_evidence = labels.qrels.clear()
+    if labels.evidence is not None:  # without qrels the document of every alternative is relevant
+        of_evidence = labels.evidence.filter("stale" if table == "evidence" else _GONE)
     for name, stale in (("qrels", of_qrels), ("evidence", of_evidence)):
         found.append(of_queries("stale_labels", name, "doc_version", stale))
     return found
@@ -235,6 +237,17 @@ def _versions_not_logged(logs: Sequence[Table]) -> list[pl.DataFrame]:
     runs = [log.run for log in lacks if log.run]
     return [
         findings.finding("versions_not_logged", "hits", "doc_version", sum(log.n_rows for log in lacks), examples=runs)
+    ]
+
+
+def _without_spans(logs: Sequence[Table]) -> list[pl.DataFrame]:
+    """Count hits of logs whose spans a measure reads, and in which no hit has one."""
+    return [
+        findings.finding("no_spans", "hits", "chunk_start", log.n_rows, examples=[log.run] if log.run else [])
+        for log in logs
+        if log.requires("chunk_start")
+        and "chunk_start" in log.columns
+        and all(part.null_count("chunk_start") == part.n_rows for part in log.parts)
     ]
 
 

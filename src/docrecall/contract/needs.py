@@ -48,7 +48,10 @@ def needs_of(inputs: Inputs, measures: Sequence[Measure], options: Options) -> N
 
 def _columns(measure: Measure, inputs: Inputs) -> Iterable[str]:
     """What a measure reads of hits. Where no evidence has spans, passages are whole chunks."""
-    spans = inputs.says("evidence", "start") or inputs.says("evidence", "end")
+    ends = [column for column in ("start", "end") if inputs.has("evidence", column)]
+    spans = any(inputs.says("evidence", column) for column in ends) or (
+        bool(ends) and not inputs.says("evidence", "chunk_id")
+    )
     if REGISTRY[measure.name].labels == "evidence" and not spans:
         return [*(c for c in measure.columns if c not in SPAN), "chunk_id"]
     return measure.columns
