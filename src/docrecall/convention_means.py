@@ -18,14 +18,11 @@ from docrecall.conventions import CONVENTIONS, Ranked
 from docrecall.errors import UsageError
 from docrecall.exact import exact_sum
 from docrecall.kernel.lists import UnitLists, lists_of
-from docrecall.ledger import Ledger
+from docrecall.ledger import every_batch
 from docrecall.options import Options
-from docrecall.plan import Plan, batches
-from docrecall.proof import prove_sorted
 from docrecall.scores import Scores
 from docrecall.sources.inputs import Inputs
 from docrecall.sources.table import Table, collect
-from docrecall.universe import units_without_hits
 
 DEFAULT_KS = (1, 3, 10)
 CONVENTIONS_SCHEMA = pl.Schema(
@@ -116,12 +113,8 @@ def _unit_batches(inputs: Inputs, options: Options, batch_rows: int) -> Iterator
         needs = replace(needs, columns={**needs.columns, "hits": {**needs.hits, "score": False}})
     settled = settle(inputs, needs, options)
     known = check_known(settled, needs, options)
-    ledger = Ledger(settled, known, options)
-    for log in map(_without_bad_scores, known.logs):
-        for batch in batches([Plan(log, prove_sorted(log, options), batch_rows)], options):
-            ledger.note_units(batch)
-            yield lists_of(batch, known.labels, options)
-    for batch in units_without_hits(known, ledger.runs, ledger.asked, ledger.lost, options):
+    known = known._replace(logs=[_without_bad_scores(log) for log in known.logs])
+    for batch in every_batch(settled, known, options, batch_rows):
         yield lists_of(batch, known.labels, options)
 
 

@@ -35,8 +35,10 @@ class Seen(NamedTuple):
 class Convention:
     """One way to compute recall.
 
-    seen_in: evaluators that were seen to do so; other versions may do otherwise. of_mean: whether it is about queries
-    that the mean treats apart; these evaluators then share that treatment, and not the way to cut.
+    rule: for queries of which something is relevant. empty: the value of the others; None, also where a tool has NaN,
+    which its mean passes over. seen_in: evaluators that were seen to do so; other versions may do otherwise. of_mean:
+    whether it is about queries that the mean treats apart; these evaluators then share that treatment, and not the way
+    to cut.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Convention:
     rule: Rule
     seen_in: tuple[Seen, ...]
     of_mean: bool = False
+    empty: float | None = None
 
     def value(self, hits: Ranked, relevant: Collection[Doc], k: int) -> float | None:
         """Give the value of one query, None where it leaves the mean. Raises ValueError for k < 1.
@@ -52,67 +55,42 @@ class Convention:
         """
         if k < 1:
             raise ValueError("k must be positive")
-        return self.rule(hits, relevant, k)
+        return self.rule(hits, relevant, k) if relevant else self.empty
 
 
-def every_hit(hits: Ranked, relevant: Collection[Doc], k: int) -> float | None:
+def every_hit(hits: Ranked, relevant: Collection[Doc], k: int) -> float:
     """Relevant hits among the first k, repeats counted, over the relevant documents. May exceed 1."""
-    if not relevant:
-        return None
     return sum(doc in relevant for doc, _ in hits[:k]) / len(relevant)
 
 
-def grown(hits: Ranked, relevant: Collection[Doc], k: int) -> float | None:
+def grown(hits: Ranked, relevant: Collection[Doc], k: int) -> float:
     """Relevant hits among the first k, over all relevant hits at any rank and the relevant documents without a hit."""
-    if not relevant:
-        return None
     found = [doc for doc, _ in hits if doc in relevant]
     missed = len(relevant) - len(set(found))
     return sum(doc in relevant for doc, _ in hits[:k]) / (len(found) + missed)
 
 
-def last_score(hits: Ranked, relevant: Collection[Doc], k: int) -> float | None:
+def last_score(hits: Ranked, relevant: Collection[Doc], k: int) -> float:
     """Each document has the score of its last hit; documents are ranked by it, equal ones by first appearance."""
-    if not relevant:
-        return None
     scores = dict(hits)
     ranked = sorted(scores, key=lambda doc: -scores[doc])
     return sum(doc in relevant for doc in ranked[:k]) / len(relevant)
 
 
-def dedupe_first(hits: Ranked, relevant: Collection[Doc], k: int) -> float | None:
+def dedupe_first(hits: Ranked, relevant: Collection[Doc], k: int) -> float:
     """Relevant documents among the first k distinct documents in order of first appearance."""
-    if not relevant:
-        return None
     ranked = list(dict(hits))
     return sum(doc in relevant for doc in ranked[:k]) / len(relevant)
 
 
-def cut_first(hits: Ranked, relevant: Collection[Doc], k: int) -> float | None:
+def cut_first(hits: Ranked, relevant: Collection[Doc], k: int) -> float:
     """Distinct relevant documents among the first k hits."""
-    if not relevant:
-        return None
     return sum(doc in relevant for doc in dict(hits[:k])) / len(relevant)
 
 
 def hits_only(hits: Ranked, relevant: Collection[Doc], k: int) -> float | None:
     """As `cut_first`, but a query without hits is not there."""
     return cut_first(hits, relevant, k) if hits else None
-
-
-def empty_as_0(hits: Ranked, relevant: Collection[Doc], k: int) -> float | None:
-    """As `cut_first`, but a query for which nothing is relevant counts 0."""
-    return cut_first(hits, relevant, k) if relevant else 0.0
-
-
-def empty_as_1(hits: Ranked, relevant: Collection[Doc], k: int) -> float | None:
-    """As `cut_first`, but a query for which nothing is relevant counts 1."""
-    return cut_first(hits, relevant, k) if relevant else 1.0
-
-
-def empty_as_nan(hits: Ranked, relevant: Collection[Doc], k: int) -> float | None:
-    """As `cut_first`, and a query for which nothing is relevant is NaN, which the mean passes over."""
-    return cut_first(hits, relevant, k) if relevant else None
 
 
 CONVENTIONS: tuple[Convention, ...] = (
@@ -185,7 +163,7 @@ CONVENTIONS: tuple[Convention, ...] = (
     Convention(
         "empty_as_0",
         "Queries for which nothing is relevant count 0; the others are cut, then deduped.",
-        empty_as_0,
+        cut_first,
         (
             Seen("trec_eval", "10.0-rc3 (f425365)", None, "queries whose grades are all 0; refuses repeats"),
             Seen("pytrec_eval-terrier", "0.5.11", 1.0, "queries whose grades are all 0"),
@@ -197,21 +175,23 @@ CONVENTIONS: tuple[Convention, ...] = (
             Seen("AutoRAG", "0.3.27", 0.5),
         ),
         of_mean=True,
+        empty=0.0,
     ),
     Convention(
         "empty_as_1",
         "Queries for which nothing is relevant count 1; the others are cut, then deduped.",
-        empty_as_1,
+        cut_first,
         (
             Seen("torchmetrics", "1.9.0", 0.75, "with the option `pos`"),
             Seen("mlflow", "3.18.0", 0.5, "where nothing was retrieved; else 0"),
         ),
         of_mean=True,
+        empty=1.0,
     ),
     Convention(
         "empty_as_nan",
         "Queries for which nothing is relevant are NaN, which the mean passes over; the others are cut, then deduped.",
-        empty_as_nan,
+        cut_first,
         (
             Seen("ragas", "0.4.3", 0.5, "does not say how many"),
             Seen("TruLens", "2.16.0", 0.5),

@@ -21,7 +21,7 @@ COLUMNS = (*COMPARED, _TOKENS, "distinct_docs", "repeat_share")
 
 
 @dataclass(frozen=True)
-class Plan:
+class DiagnosisPlan:
     """The measures of each cut by column, and a sentence for each thing that cannot be said."""
 
     by_cut: Mapping[Cut, Mapping[str, Measure]]
@@ -44,7 +44,7 @@ def plan_diagnosis(
     ks: Sequence[int],
     budgets: Sequence[int] | None,
     written: Collection[str] = (),
-) -> Plan:
+) -> DiagnosisPlan:
     """Decide what to look at. opened: the tables; None after `load`, where the cuts that were written are taken.
 
     budgets: None takes multiples of the largest chunk. An empty list leaves out everything that reads tokens.
@@ -65,7 +65,7 @@ def plan_diagnosis(
         budgets = check_ks(budgets)
     cuts = [*(Cut("chunks", k) for k in check_ks(ks)), *(Cut("tokens", n) for n in budgets)]
     left_out = {*(() if passages else _PASSAGES), *(() if tokens else (_TOKENS,))}
-    return Plan({cut: dict(_measures(cut, left_out)) for cut in cuts}, tuple(notes))
+    return DiagnosisPlan({cut: dict(_measures(cut, left_out)) for cut in cuts}, tuple(notes))
 
 
 def _measures(cut: Cut, left_out: Collection[str]) -> Iterator[tuple[str, Measure]]:

@@ -11,7 +11,7 @@ import polars as pl
 
 from docrecall import stats
 from docrecall.convention_means import DEFAULT_KS
-from docrecall.cuts import COLUMNS, COMPARED, Plan, plan_diagnosis
+from docrecall.cuts import COLUMNS, COMPARED, DiagnosisPlan, plan_diagnosis
 from docrecall.errors import UsageError, nearest
 from docrecall.measures.grammar import Cut
 from docrecall.pairs import Deltas, How, compare_runs
@@ -131,7 +131,7 @@ def diagnose(
     )
 
 
-def _lines(scores: Scores, plan: Plan, runs: Sequence[str]) -> pl.DataFrame:
+def _lines(scores: Scores, plan: DiagnosisPlan, runs: Sequence[str]) -> pl.DataFrame:
     means = {(row["run_id"], row["measure"]): row for row in scores.summary().to_dicts()}
     rows = []
     for run in runs:
@@ -145,7 +145,7 @@ def _lines(scores: Scores, plan: Plan, runs: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=LINES_SCHEMA)
 
 
-def _delta_rows(found: Mapping[tuple[str, str], Deltas], plan: Plan) -> Iterator[dict[str, Any]]:
+def _delta_rows(found: Mapping[tuple[str, str], Deltas], plan: DiagnosisPlan) -> Iterator[dict[str, Any]]:
     for (a, b), by_cut in found.items():
         for cut, deltas in by_cut.items():
             for column, (delta, method) in deltas.items():
@@ -185,7 +185,9 @@ def _verdict_rows(found: Mapping[tuple[str, str], Deltas], lines: pl.DataFrame) 
             }
 
 
-def _order_rows(found: Mapping[tuple[str, str], Deltas], plan: Plan, lines: pl.DataFrame) -> Iterator[dict[str, Any]]:
+def _order_rows(
+    found: Mapping[tuple[str, str], Deltas], plan: DiagnosisPlan, lines: pl.DataFrame
+) -> Iterator[dict[str, Any]]:
     for cut, columns in plan.by_cut.items():
         rows = lines.filter(pl.col("cut") == str(cut))
         for first, second in combinations([c for c in columns if c in COMPARED], 2):

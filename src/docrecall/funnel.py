@@ -48,7 +48,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Plan:
+class FunnelPlan:
     """The steps of a funnel, in order, and a sentence for each that was left out, and why."""
 
     steps: tuple[Step, ...]
@@ -106,7 +106,7 @@ def funnel(
     return _follow(followed, key, plan, sorted(scores.accounting["run_id"]))
 
 
-def plan_steps(given: Given, cut: str, budget: str | None, coverage: float, need: Need) -> Plan:
+def plan_steps(given: Given, cut: str, budget: str | None, coverage: float, need: Need) -> FunnelPlan:
     """Decide which steps the tables can answer to."""
     if need not in get_args(Need):
         raise UsageError(f"need is {need!r}; it may be {' or '.join(get_args(Need))}.")
@@ -122,7 +122,7 @@ def plan_steps(given: Given, cut: str, budget: str | None, coverage: float, need
         budget = None
     answered = "that were answered" if answers_logged(given) else "with any hit to answer from (nobody logged answers)"
     steps = _steps(_cut(cut), None if budget is None else _cut(budget), coverage, need, passages=passages)
-    return Plan((*steps, Step("answered", None, answered)), tuple(left_out))
+    return FunnelPlan((*steps, Step("answered", None, answered)), tuple(left_out))
 
 
 def covers_passages(given: Given) -> bool:
@@ -168,7 +168,7 @@ def _cut(text: str) -> Cut:
         ) from None
 
 
-def _follow(units: pl.DataFrame, key: list[str], plan: Plan, runs: list[str]) -> Funnel:
+def _follow(units: pl.DataFrame, key: list[str], plan: FunnelPlan, runs: list[str]) -> Funnel:
     """Take the steps one after the other; a unit without a value for a step passes it, and is counted."""
     rows: list[dict[str, Any]] = []
     lost: list[pl.DataFrame] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
@@ -25,10 +25,13 @@ from docrecall.kernel.per_query import BatchScores
 from docrecall.measures.grammar import Measure
 from docrecall.measures.registry import REGISTRY
 from docrecall.options import Options
+from docrecall.plan import Plan, batches
+from docrecall.proof import prove_sorted
 from docrecall.scores import ROWS_SCHEMA
 from docrecall.sources.inputs import Inputs
 from docrecall.sources.table import Table, blame
 from docrecall.tables import TABLES, by_run, unit_key
+from docrecall.universe import units_without_hits
 
 
 class Ledger:
@@ -68,6 +71,10 @@ class Ledger:
     def lost(self) -> list[pl.DataFrame]:
         """Keys of rows that lack a part of them: such a row touches every unit that it may belong to."""
         return self._lost
+
+    def units_without_hits(self) -> Iterator[Batch]:
+        """Give batches of the units that no row spoke of; called when all rows were noted."""
+        return units_without_hits(self._known, self.runs, self.asked, self.lost, self._options)
 
     def breaks(self, batch: Batch) -> bool:
         """Whether a batch breaks the contract in a run that stops at that."""
@@ -197,6 +204,16 @@ class Ledger:
             return none_rejected()
         rows = pl.concat(frames, how="diagonal_relaxed")
         return rows.sort(rows.columns, maintain_order=True).lazy()
+
+
+def every_batch(inputs: Inputs, known: Known, options: Options, batch_rows: int) -> Iterator[Batch]:
+    """Go through all batches once more, those of units without hits last, for what the first pass did not ask."""
+    ledger = Ledger(inputs, known, options)
+    for log in known.logs:
+        for batch in batches([Plan(log, prove_sorted(log, options), batch_rows)], options):
+            ledger.note_units(batch)
+            yield batch
+    yield from ledger.units_without_hits()
 
 
 def _of_run(units: pl.DataFrame) -> pl.DataFrame:

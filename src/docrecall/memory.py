@@ -1,7 +1,7 @@
 """A bound on memory: how many hits may be worked on at a time, or that it cannot be kept, before the work begins.
 
-The tables that are held whole are measured when they are there. What a row of a log takes was measured too, on logs
-of many layouts (benchmarks/memory.py); the estimate is on the side of more.
+The tables that are held whole are measured when they are there. What a row of a log takes is estimated from its
+columns, on the side of more.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from docrecall.plan import Plan
 from docrecall.sources.inputs import Inputs
 from docrecall.sources.table import Table, collect
 
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30}
 _LEAST_ROWS = 50_000  # smaller batches spend their time on everything but rows
 _INLINE = 12  # bytes of a string that stand in its view of 16
 _LABEL_BYTES = 170  # for each row of a table that is held whole, while it is checked
@@ -30,6 +30,12 @@ _ROW_BYTES = 40  # for each row in the works, besides its columns
 _UNSORTED = 3  # times as much where units are brought together first: whole rows, their copies, and what sorts them
 _BARE = 180_000_000  # Python, the engine and the libraries
 _SPARE = 120_000_000  # what the engine and the allocator keep
+_WAYS = {
+    "slices": "slices of the files are batches",
+    "whole": "the log is read whole, as one batch",
+    "scans": "each batch is a scan of all files for a part of the queries",
+    "spill": "all rows are written once to temporary files, a part of the queries in each; these are the batches",
+}
 
 
 class Expected(NamedTuple):
@@ -47,7 +53,7 @@ class Expected(NamedTuple):
 def parse_bytes(given: int | str) -> int:
     """Read a number of bytes: 1GB is 10^9, 1GiB 2^30. Raises UsageError."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?I?B?)", str(given).strip().upper())
-    unit = _UNITS.get(match[2] if match and match[2][-1:] in ("B", "") else f"{match[2]}B" if match else "?")
+    unit = _UNITS.get(match[2].removesuffix("B")) if match else None
     if match is None or unit is None or isinstance(given, bool) or float(match[1]) * unit < 1:
         raise UsageError(f"memory is {given!r}; expected a number of bytes such as 1GB or 800MB.")
     return int(float(match[1]) * unit)
@@ -146,11 +152,3 @@ def describe(plans: Sequence[Plan], expected: Expected) -> list[str]:
         f"{_said(expected.results)} for results; {expected.per_row} bytes for each row in the works)"
     )
     return lines
-
-
-_WAYS = {
-    "slices": "slices of the files are batches",
-    "whole": "the log is read whole, as one batch",
-    "scans": "each batch is a scan of all files for a part of the queries",
-    "spill": "all rows are written once to temporary files, a part of the queries in each; these are the batches",
-}

@@ -10,11 +10,12 @@ import numpy as np
 import polars as pl
 
 from docrecall import stats
-from docrecall.cuts import COMPARED, Plan
+from docrecall.cuts import COMPARED, DiagnosisPlan
 from docrecall.exact import exact_sum
 from docrecall.measures.definition import Floats, Ints
 from docrecall.measures.grammar import Cut
 from docrecall.scores import Scores
+from docrecall.summary import means_of_stretches
 from docrecall.tables import unit_key
 from docrecall.verdicts import Delta, way_of
 
@@ -53,16 +54,6 @@ class Pairs:
         return found, None if self.clusters is None else self.clusters[both]
 
 
-@dataclass(frozen=True)
-class Difference:
-    """A mean difference with its interval; the value is None without pairs, the interval for fewer than two."""
-
-    value: float | None
-    interval: stats.Interval | None
-    n: int
-    n_differ: int
-
-
 def pair(before: pl.DataFrame, after: pl.DataFrame, measures: Sequence[str], *, by_query: bool) -> Pairs:
     """Pair the scored units of two runs by what names them, never by the order of rows.
 
@@ -94,28 +85,30 @@ def _queries(units: pl.DataFrame, measures: Sequence[str]) -> pl.DataFrame:
     starts = np.flatnonzero((units["query_id"] != units["query_id"].shift()).fill_null(True).to_numpy())
     columns = [units["query_id"].gather(starts)]
     for measure in measures:
-        there = units[measure].is_not_null().to_numpy()
-        values = np.where(there, units[measure].fill_null(0.0).to_numpy(), 0.0)
-        # Not a grouped mean of the engine: its last bits may depend on the number of threads.
-        n, total = (np.add.reduceat(a, starts) if len(starts) else a for a in (there.astype(np.int64), values))
-        means = np.divide(total, n, out=np.full(len(starts), np.nan), where=n > 0)
-        columns.append(pl.Series(measure, means, nan_to_null=True))
+        means = means_of_stretches(units[measure].to_list(), starts.tolist())
+        columns.append(pl.Series(measure, means, dtype=pl.Float64))
     return pl.DataFrame(columns)
 
 
-def difference(pairs: Pairs, measure: str, how: How) -> Difference:
-    """The mean difference over the pairs, each of which counts once, with its bootstrap interval."""
+def difference(pairs: Pairs, measure: str, counted: str, how: How) -> tuple[Delta, str | None]:
+    """The mean difference over the pairs, each of which counts once, and how its interval was made.
+
+    counted: what the measure counts. The value is None without pairs, the interval for fewer than two.
+    """
     values, clusters = pairs.differences(measure)
     if not len(values):
-        return Difference(None, None, 0, 0)
+        return Delta(counted, None, None, None, 0, 0, 0), None
     differ = np.abs(values) > _ROUNDING
     n_differ = int(differ.sum()) if clusters is None else len(np.unique(clusters[differ]))
     interval = stats.bootstrap_mean(values, clusters=clusters, **how._asdict())
-    return Difference(float(exact_sum(values)) / len(values), interval, len(values), n_differ)
+    low, high, method = interval or (None, None, None)
+    mean = float(exact_sum(values)) / len(values)
+    way = way_of(low, high, n_differ, how.level)
+    return Delta(counted, mean, low, high, len(values), n_differ, way), method
 
 
 def compare_runs(
-    scores: Scores, plan: Plan, compared: Sequence[tuple[str, str]], how: How
+    scores: Scores, plan: DiagnosisPlan, compared: Sequence[tuple[str, str]], how: How
 ) -> dict[tuple[str, str], Deltas]:
     """The differences of each pair of runs, by cut and column."""
     if not compared:
@@ -129,16 +122,10 @@ def compare_runs(
     for a, b in compared:
         left, right = parts.get(a, nothing), parts.get(b, nothing)
         pairs = pair(left, right, names, by_query=scores.options.unit == "query")
-        seen = {name: difference(pairs, name, how) for name in names}
-        found[a, b] = {}
-        for cut, of in columns.items():
-            deltas = {}
-            for column, measure in of.items():
-                d = seen[str(measure)]
-                low, high, method = d.interval or (None, None, None)
-                way = way_of(low, high, d.n_differ, how.level)
-                deltas[column] = (Delta(noun(column, cut), d.value, low, high, d.n, d.n_differ, way), method)
-            found[a, b] = {**found[a, b], cut: deltas}
+        found[a, b] = {
+            cut: {column: difference(pairs, str(m), noun(column, cut), how) for column, m in of.items()}
+            for cut, of in columns.items()
+        }
     return found
 
 

@@ -14,7 +14,7 @@ import polars as pl
 
 from docrecall.contract.hits import value_rules
 from docrecall.options import Options
-from docrecall.sources.table import LARGEST_RANK, MOST_OPEN, Part, Table, blame, collect, damaged
+from docrecall.sources.table import LARGEST_RANK, Part, Table, blame, collect, damaged, groups
 from docrecall.tables import unit_key
 
 _PROBE_ROWS = 4_000_000
@@ -72,20 +72,11 @@ def prove_sorted(log: Table, options: Options) -> Layout:
 def _all_marks(log: Table, key: Sequence[str]) -> Iterator[pl.DataFrame]:
     """The marks of all parts, rows numbered through; small files are read together."""
     offset = 0
-    for parts in _groups([part for part in log.parts if part.n_rows]):
+    filled = [part for part in log.parts if part.n_rows]
+    for places in groups(filled, _AT_ONCE):
+        parts = [filled[place] for place in places]
         yield _marks(log, parts, key).with_columns(pl.col("row") + offset)
         offset += sum(part.n_rows for part in parts)
-
-
-def _groups(parts: Sequence[Part]) -> Iterator[list[Part]]:
-    group: list[Part] = []
-    for part in parts:
-        if group and (len(group) == MOST_OPEN or sum(p.n_rows for p in group) + part.n_rows > _AT_ONCE):
-            yield group
-            group = []
-        group.append(part)
-    if group:
-        yield group
 
 
 def _breaks_values(log: Table) -> bool:
@@ -94,7 +85,8 @@ def _breaks_values(log: Table) -> bool:
     if not rules:
         return False
     columns = sorted({c for rule in rules for c in rule.broken.meta.root_names()})
-    for parts in _groups(log.parts):
+    for places in groups(log.parts, _AT_ONCE):
+        parts = [log.parts[place] for place in places]
         rows = pl.concat([log.scan(part, columns) for part in parts])
         if collect(rows.select(pl.any_horizontal(rule.broken for rule in rules).any()), parts).item():
             return True

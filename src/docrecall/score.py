@@ -13,20 +13,19 @@ import polars as pl
 
 from docrecall import findings
 from docrecall.contract.known import Known, check_known
-from docrecall.contract.needs import needs_of
+from docrecall.contract.needs import Needs, needs_of
 from docrecall.contract.schema import settle
 from docrecall.decisions import Decisions, decided
 from docrecall.errors import UsageError
 from docrecall.kernel.batch import Batch
 from docrecall.kernel.per_query import BatchScores, match_batch, score_batch
-from docrecall.ledger import Ledger
+from docrecall.ledger import Ledger, every_batch
 from docrecall.measures.grammar import Measure, parse_all
 from docrecall.measures.registry import DEFAULT_MEASURES
-from docrecall.memory import Expected, check_tables, describe, expect, fit, parse_bytes
+from docrecall.memory import check_tables, describe, expect, fit, parse_bytes
 from docrecall.options import Options
 from docrecall.parallel import in_order
 from docrecall.plan import BATCH_ROWS, Plan, batches, make_plans, orders_disagree
-from docrecall.proof import prove_sorted
 from docrecall.scores import Scores
 from docrecall.sources.inputs import Inputs
 from docrecall.sources.mapping import Mappings, TableMap, parse_mapping
@@ -34,7 +33,6 @@ from docrecall.sources.read import read_logs, read_table
 from docrecall.store import OutputFolder
 from docrecall.summary import Tally
 from docrecall.tables import HITS, TABLES, UNIT, unit_key
-from docrecall.universe import units_without_hits
 from docrecall.version import __version__
 
 Progress = Callable[[int, int], None]
@@ -46,6 +44,13 @@ class Work(NamedTuple):
     batch_rows: int = BATCH_ROWS
     memory: int | None = None
     progress: Progress | None = None
+
+
+class Settled(NamedTuple):
+    """Tables whose columns and types are decided, and what was asked of them."""
+
+    inputs: Inputs
+    needs: Needs
 
 
 def score(
@@ -120,11 +125,11 @@ def score_inputs(
     work = work or Work()
     if not isinstance(work.batch_rows, int) or work.batch_rows < 1:
         raise UsageError(f"batch_rows is {work.batch_rows!r}; it must be a whole number of at least 1.")
-    settled = settle(inputs, needs_of(inputs, measures, options), options)
+    settled = _settle(inputs, measures, options)
     with ExitStack() as stack:
         folder = None
         if out is not None:
-            folder = stack.enter_context(OutputFolder(out, _about(settled, measures, options, work)))
+            folder = stack.enter_context(OutputFolder(out, _about(settled.inputs, measures, options, work)))
         scores = evaluate(settled, measures, options, work, folder)
         if folder is not None:
             per_query, told = folder.commit(scores)
@@ -152,8 +157,7 @@ def check(
 
     measures: those that the tables are to serve; columns that none of them reads may hold anything.
     """
-    settled = settle(inputs, needs_of(inputs, measures, options), options)
-    checked = evaluate(settled, measures, options, Work(progress=progress))
+    checked = evaluate(_settle(inputs, measures, options), measures, options, Work(progress=progress))
     return replace(checked, measures=(), _summary=checked.summary().clear())
 
 
@@ -173,34 +177,39 @@ def _about(inputs: Inputs, measures: Sequence[Measure], options: Options, work: 
 
 def explain(inputs: Inputs, measures: Sequence[Measure], options: Options, work: Work, *, on_disk: bool) -> list[str]:
     """Say how opened tables would be worked on, and why. Tables are checked and keys read; nothing is scored."""
-    settled = settle(inputs, needs_of(inputs, measures, options), options)
-    _, plans, expected = _planned(settled, measures, options, work, on_disk=on_disk)
-    return describe(plans, expected)
+    known, plans = _planned(_settle(inputs, measures, options), len(measures), options, work, on_disk=on_disk)
+    return describe(plans, expect(known, plans, len(measures), on_disk=on_disk))
+
+
+def _settle(inputs: Inputs, measures: Sequence[Measure], options: Options) -> Settled:
+    """Decide which columns are read, and in which types."""
+    needs = needs_of(inputs, measures, options)
+    return Settled(settle(inputs, needs, options), needs)
 
 
 def _planned(
-    inputs: Inputs, measures: Sequence[Measure], options: Options, work: Work, *, on_disk: bool
-) -> tuple[Known, list[Plan], Expected]:
+    settled: Settled, n_measures: int, options: Options, work: Work, *, on_disk: bool
+) -> tuple[Known, list[Plan]]:
     """Check the tables that are held whole, look at the logs, and decide how they are worked on."""
     if work.memory is not None:
-        check_tables(inputs, work.memory)
-    known = check_known(inputs, needs_of(inputs, measures, options), options)
+        check_tables(settled.inputs, work.memory)
+    known = check_known(settled.inputs, settled.needs, options)
     plans = make_plans(known.logs, known.findings, options, work.batch_rows)
-    expected = expect(known, plans, len(measures), on_disk=on_disk)
     if work.memory is not None:
-        plans = fit(plans, expected, work.memory)
-    return known, plans, expected
+        plans = fit(plans, expect(known, plans, n_measures, on_disk=on_disk), work.memory)
+    return known, plans
 
 
 def evaluate(
-    inputs: Inputs,
+    settled: Settled,
     measures: Sequence[Measure],
     options: Options,
     work: Work,
     folder: OutputFolder | None = None,
 ) -> Scores:
     """Score settled inputs; without measures this looks at the contract alone."""
-    known, plans, _ = _planned(inputs, measures, options, work, on_disk=folder is not None)
+    inputs = settled.inputs
+    known, plans = _planned(settled, len(measures), options, work, on_disk=folder is not None)
     names = [str(m) for m in measures]
     by_query = options.unit == "query" and known.by_request
     key = [c for c in UNIT if c != "request_id" or known.by_request]
@@ -221,6 +230,12 @@ def evaluate(
         if work.progress is not None and batch.read:
             work.progress(ledger.read, inputs.n_hits)
 
+    def keep(scores: BatchScores, batch: Batch | None = None) -> None:
+        if folder is None:
+            frames.append(scores.units)
+        else:
+            folder.add(scores, batch)
+
     again: Iterable[tuple[Batch, BatchScores]] = ()
     if folder is not None:
         sizes, again = folder.again([plan.batch_rows for plan in plans])
@@ -231,18 +246,13 @@ def evaluate(
         n_done += 1
     for batch, scores in in_order(kernel, batches(plans, options, n_done)):
         take(batch, scores)
-        if scores is not None and folder is not None:
-            folder.add(scores, batch)
-        elif scores is not None:
-            frames.append(scores.units)
+        if scores is not None:
+            keep(scores, batch)
     ledger.close()
-    for batch in units_without_hits(known, ledger.runs, ledger.asked, ledger.lost, options):
+    for batch in ledger.units_without_hits():
         done = score_batch(batch, known.labels, measures, options)
         take(batch, done)
-        if folder is not None:
-            folder.add(done)
-        else:
-            frames.append(done.units)
+        keep(done)
     tally.note_runs(ledger.runs)
     decisions.note_runs(ledger.runs)
     if by_query:
@@ -276,15 +286,8 @@ def evaluate(
 def _matches(inputs: Inputs, known: Known, options: Options, batch_rows: int) -> pl.DataFrame:
     """Go through the batches again, for the matches alone."""
     inputs.check_unchanged()
-    ledger = Ledger(inputs, known, options)
-    frames = []
-    for log in known.logs:
-        for batch in batches([Plan(log, prove_sorted(log, options), batch_rows)], options):
-            ledger.note_units(batch)
-            frames.append(match_batch(batch, known.labels, options))
-    without_hits = units_without_hits(known, ledger.runs, ledger.asked, ledger.lost, options)
-    frames.extend(match_batch(batch, known.labels, options) for batch in without_hits)
-    matches = pl.concat(frames)
+    found = every_batch(inputs, known, options, batch_rows)
+    matches = pl.concat([match_batch(batch, known.labels, options) for batch in found])
     return matches.sort(*unit_key(matches.columns), "doc_id")
 
 

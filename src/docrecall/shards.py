@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from docrecall.errors import InputError, OutputError
-from docrecall.sources.table import MOST_OPEN, Part, Table, collect
+from docrecall.sources.table import Part, Table, collect, groups
 
 Way = Literal["slices", "whole", "scans", "spill"]
 
@@ -108,17 +108,10 @@ def _write(log: Table, columns: list[str], paths: list[Path], slice_rows: int, d
 
 def _slices(log: Table, columns: list[str], slice_rows: int) -> Iterator[tuple[pl.LazyFrame, list[Part]]]:
     """All rows of a log, about so many at a time: slices of large files, and many small files together."""
-    together: list[int] = []
-    for number, part in enumerate(log.parts):
-        if together and (
-            len(together) == MOST_OPEN or sum(log.parts[n].n_rows for n in together) + part.n_rows > slice_rows
-        ):
-            yield pl.concat([log.rows_of(n, columns) for n in together]), [log.parts[n] for n in together]
-            together = []
-        if part.n_rows <= slice_rows:
-            together.append(number)
+    for places in groups(log.parts, slice_rows):
+        parts, rows = [log.parts[n] for n in places], [log.rows_of(n, columns) for n in places]
+        if len(parts) > 1:
+            yield pl.concat(rows), parts
             continue
-        for offset in range(0, part.n_rows, slice_rows):
-            yield log.rows_of(number, columns).slice(offset, slice_rows), [part]
-    if together:
-        yield pl.concat([log.rows_of(n, columns) for n in together]), [log.parts[n] for n in together]
+        for offset in range(0, parts[0].n_rows, slice_rows):
+            yield rows[0].slice(offset, slice_rows), parts

@@ -7,9 +7,8 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
-from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import polars as pl
 
@@ -67,10 +66,15 @@ class OutputFolder(StagedFolder):
         """
         with named(self.target):
             columns = [*key, "status", "n_hits", *measures]
-            _write((u.select(columns) for u in in_order(self._journal.pieces, key)), self.files / PER_QUERY)
-            _write(
-                (decided(u.lazy(), key).collect() for u in in_order(self._journal.pieces, key)), self.files / DECIDED
-            )
+            units = self.scan_parts()
+            per_query, told = units.select(columns).collect_schema(), decided(units, key).collect_schema()
+            with (
+                _RowGroups(self.files / PER_QUERY, per_query) as first,
+                _RowGroups(self.files / DECIDED, told) as second,
+            ):
+                for rows in in_order(self._journal.pieces, key):
+                    first.add(rows.select(columns))
+                    second.add(decided(rows.lazy(), key).collect())
             return FileRef.of(str(self.files / PER_QUERY)), FileRef.of(str(self.files / DECIDED))
 
     def commit(self, scores: Scores) -> tuple[FileRef, FileRef]:
@@ -169,15 +173,29 @@ def _manifest(scores: Scores) -> dict[str, Any]:
     }
 
 
-def _write(frames: Iterator[pl.DataFrame], path: Path) -> None:
-    """Write frames one after the other in row groups of one size, whatever the sizes of the frames."""
-    import pyarrow.parquet as pq  # noqa: PLC0415 - a third of a second that runs without `out` need not pay
+class _RowGroups:
+    """A Parquet file of frames put end to end, in row groups of one size, whatever the sizes of the frames."""
 
-    waiting = next(frames)
-    with pq.ParquetWriter(path, waiting.to_arrow().schema, compression="zstd", write_page_checksum=True) as writer:
-        for frame in chain(frames, [waiting.clear()]):
-            waiting = pl.concat([waiting, frame])
-            while waiting.height >= _ROW_GROUP:
-                writer.write_table(waiting.head(_ROW_GROUP).to_arrow(), row_group_size=_ROW_GROUP)
-                waiting = waiting.slice(_ROW_GROUP)
-        writer.write_table(waiting.to_arrow(), row_group_size=_ROW_GROUP)
+    def __init__(self, path: Path, schema: pl.Schema) -> None:
+        import pyarrow.parquet as pq  # noqa: PLC0415 - a third of a second that runs without `out` need not pay
+
+        self._waiting = pl.DataFrame(schema=schema)
+        arrow = self._waiting.to_arrow().schema
+        self._writer = pq.ParquetWriter(path, arrow, compression="zstd", write_page_checksum=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._put(self._waiting)
+        self._writer.close()
+
+    def add(self, frame: pl.DataFrame) -> None:
+        self._waiting = pl.concat([self._waiting, frame])
+        while self._waiting.height >= _ROW_GROUP:
+            self._put(self._waiting.head(_ROW_GROUP))
+            self._waiting = self._waiting.slice(_ROW_GROUP)
+
+    def _put(self, rows: pl.DataFrame) -> None:
+        self._writer.write_table(rows.to_arrow(), row_group_size=_ROW_GROUP)

@@ -122,7 +122,7 @@ class Tally:
             self._queries[run] += rows.height
         for name in (*self._measures, CEILING):
             values = scored.select(name).collect()[name].gather(order).to_list()
-            means = pl.Series(name, _means(values, begin.tolist()), dtype=pl.Float64)
+            means = pl.Series(name, means_of_stretches(values, begin.tolist()), dtype=pl.Float64)
             frame = heads.with_columns(means).filter(pl.col(name).is_not_null())
             for run, rows in by_run(frame):
                 weights = rows["weight"].to_numpy() if self._weighted else None
@@ -168,7 +168,7 @@ class Tally:
         return pl.DataFrame(rows, schema=ACCOUNTING_SCHEMA)
 
 
-def _means(values: list[float | None], begin: list[int]) -> list[float | None]:
+def means_of_stretches(values: list[float | None], begin: list[int]) -> list[float | None]:
     """The mean of each stretch of values."""
     return [
         values[low] if high - low == 1 else mean(values[low:high])

@@ -135,6 +135,7 @@ class Work:
         self._refuse_other_versions()
         self._refuse_strange_chunks()
         self._refuse_strange_requests()
+        self._count_logs_without_spans()
         found = self.call.found
         for unit in self.hits.keys() - self.units:
             found.add("outside_universe", "hits", None, unit, len(self.hits[unit]))
@@ -211,6 +212,14 @@ class Work:
             raise RefusedError({"no_shared_requests": len(self.requests.listed)})
         for key in self.requests.listed:
             self.call.found.add("no_shared_requests", "requests", None, key[-1])
+
+    def _count_logs_without_spans(self) -> None:
+        passages = (p for of_query in self.evidence.passages.values() for p in of_query)
+        if "chunk_start" not in self.call.used or not any(p.span for p in passages):
+            return
+        for rows in self.call.case.logs.values():
+            if "chunk_start" in rows.columns and not any(row["chunk_start"] is not None for row in rows.dicts()):
+                self.call.found.add("no_spans", "hits", "chunk_start", None, len(rows.rows))
 
     def _rows(self) -> dict[str, tuple[int, int, int, int, int]]:
         """The account of rows, one line per table that is given."""

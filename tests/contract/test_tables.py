@@ -649,6 +649,10 @@ def test_evidence_without_rows(null_typed: bool) -> None:
     given = tables("hits", "qrels", hits={"chunk_id": None}) | {"evidence": empty}
     scores = score(given, "evidence_recall@3")
     assert scores.per_query["evidence_recall@3"].to_list() == [None, None]
+    bare = {"chunk_start": [None] * 3, "chunk_end": [None] * 3}
+    spans = {"start": pl.Int64, "end": pl.Int64}
+    given = tables("hits", "qrels", hits=bare) | {"evidence": tables("evidence")["evidence"].clear().cast(spans)}
+    assert "no_spans" not in score(given, "evidence_recall@3").findings["code"].to_list(), "no passage looks for one"
 
 
 def test_a_stale_alternative_without_qrels_is_told() -> None:

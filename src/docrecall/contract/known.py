@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -45,7 +45,7 @@ class Known(NamedTuple):
     @property
     def label_table(self) -> str:
         """The table that says what is relevant."""
-        return "qrels" if "qrels" in self.checks else "evidence"
+        return _label_table(self.checks)
 
 
 def check_known(inputs: Inputs, needs: Needs, options: Options) -> Known:
@@ -80,7 +80,7 @@ def check_known(inputs: Inputs, needs: Needs, options: Options) -> Known:
     if "queries" in checks:
         found += label_conflicts(checks["queries"].rows, labels.qrels)
     found += _of_evidence(checks) + _of_index(inputs, labels, index, options)
-    found += _versions_not_logged(inputs.logs) + _without_spans(inputs.logs)
+    found += _versions_not_logged(inputs.logs) + _without_spans(inputs.logs, checks)
     for log in inputs.logs:
         found += check_rank_base(log, options)
     for table in inputs.all():
@@ -90,6 +90,10 @@ def check_known(inputs: Inputs, needs: Needs, options: Options) -> Known:
     chunks = _known_chunks(checks["chunks"], options, by_doc=by_doc) if "chunks" in checks else None
     logs = [look_up(log, chunks, supplied(log, tables.get("chunks"), needs), index.aliases) for log in inputs.logs]
     return Known(labels, logs, checks, found)
+
+
+def _label_table(given: Container[str]) -> str:
+    return "qrels" if "qrels" in given else "evidence"
 
 
 def _known_chunks(check: Checked, options: Options, *, by_doc: bool) -> pl.DataFrame:
@@ -216,7 +220,7 @@ def _of_index(inputs: Inputs, labels: Labels, index: Index, options: Options) ->
     if index.served is None:
         return []
     absent = labels.qrels.filter(~pl.col("served"), pl.col("relevance") >= options.min_relevance)
-    n, table = absent["query_id"].n_unique(), "qrels" if "qrels" in inputs.tables else "evidence"
+    n, table = absent["query_id"].n_unique(), _label_table(inputs.tables)
     found = [
         findings.finding("gold_not_in_index", table, "doc_id", absent.height, n_queries=n, examples=absent["doc_id"])
     ]
@@ -240,8 +244,10 @@ def _versions_not_logged(logs: Sequence[Table]) -> list[pl.DataFrame]:
     ]
 
 
-def _without_spans(logs: Sequence[Table]) -> list[pl.DataFrame]:
-    """Count hits of logs whose spans a measure reads, and in which no hit has one."""
+def _without_spans(logs: Sequence[Table], checks: Mapping[str, Checked]) -> list[pl.DataFrame]:
+    """Count hits of logs in which no hit has a span, where a measure looks for passages that have one."""
+    if "evidence" not in checks or not checks["evidence"].rows["start"].count():
+        return []
     return [
         findings.finding("no_spans", "hits", "chunk_start", log.n_rows, examples=[log.run] if log.run else [])
         for log in logs

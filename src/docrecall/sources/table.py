@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -168,6 +168,21 @@ class Table:
         return conform(
             column, part.schema[column], self.columns[column], self.spec.columns.get(column, "text"), nfc=self.normalize
         )
+
+
+def groups(parts: Sequence[Part], most_rows: int) -> Iterator[range]:
+    """Put parts that follow one another together, given by their places, so that one query reads many small ones.
+
+    A group has at most so many rows, or is one part, and no more parts than may be open.
+    """
+    start = n_rows = 0
+    for place, part in enumerate(parts):
+        if place > start and (place - start == MOST_OPEN or n_rows + part.n_rows > most_rows):
+            yield range(start, place)
+            start, n_rows = place, 0
+        n_rows += part.n_rows
+    if start < len(parts):
+        yield range(start, len(parts))
 
 
 def conform(column: str, found: pl.DataType, wanted: pl.DataType, kind: Kind, *, nfc: bool = False) -> pl.Expr:
