@@ -32,8 +32,8 @@ ORDER = [
         "funnel convention_means",
         "cuts verdicts pairs diagnose",
         "report.words report.structured staging merge journal store flips compare score writers convert",
-        "report.terminal report.files report.diagnosis report.measures demo",
-        "arguments cli",
+        "report.terminal report.files report.diagnosis report.comparison report.measures demo",
+        "arguments printing commands cli",
     )
     for name in line.split()
 ]
