@@ -28,6 +28,7 @@ from docrecall.slices import Tags, open_tags
 from docrecall.sources.files import FileRef
 from docrecall.sources.mapping import parse_mapping
 from docrecall.staging import MANIFEST, StagedFolder, as_json, digest, fingerprint, named
+from docrecall.summary import Intervals
 
 PER_QUERY = "per_query.parquet"
 DECIDED = "decided.parquet"
@@ -140,7 +141,9 @@ def load(
         _per_query=files[PER_QUERY],
         _decided=files[DECIDED],
         _tags=Tags.of(tags, options, written),
+        intervals=Intervals.of(manifest["intervals"]),
         _told=frames["summary"],
+        _told_slices=_read(files[SLICES]) if SLICES in files else None,
         _match=None,
         _find=None,
         _again=None,

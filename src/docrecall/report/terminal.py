@@ -39,7 +39,9 @@ def grid(columns: list[str], rows: list[list[str]], *, left: int = 1) -> Table:
     """A plain table; the first `left` columns are text, the others numbers."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for index, column in enumerate(columns):
-        table.add_column(Text(printable(column)), justify="left" if index < left else "right", no_wrap=index >= left)
+        # Where a terminal is narrow, names go on in the next line: nothing is cut off.
+        name, is_text = Text(printable(column)), index < left
+        table.add_column(name, justify="left" if is_text else "right", no_wrap=not is_text, overflow="fold")
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
     return table
@@ -53,21 +55,25 @@ def means(scores: Scores, width: int) -> Table:
     lines = [["mean of", *runs], *([m, *(_cell(by_cell[run, m]) for run in runs)] for m in scores.measures)]
     if sum(2 + max(len(printable(cell)) for cell in column) for column in zip(*lines, strict=True)) <= width:
         return grid(lines[0], lines[1:])
-    columns = ["run_id", "measure", "mean", "interval", "n", "n_null"]
-    cells = [[r["run_id"], r["measure"], *_mean(r)] for r in rows]
-    return grid(*with_ceiling(columns, cells, rows), left=2)
+    return lines_table(scores.summary())
 
 
-def _mean(row: dict[str, Any]) -> list[str]:
-    return [number(row["mean"]), interval(row), f"{row['n']:,}", f"{row['n_null']:,}"]
-
-
-def slices_table(slices: pl.DataFrame) -> Table:
+def lines_table(summary: pl.DataFrame) -> Table:
     """One line per run, slice and measure."""
-    rows = slices.to_dicts()
-    names = slices.columns[: slices.columns.index("mean")]
-    cells = [[*("null" if r[c] is None else str(r[c]) for c in names), *_mean(r)] for r in rows]
-    return grid(*with_ceiling([*names, "mean", "interval", "n", "n_null"], cells, rows), left=len(names))
+    rows = summary.to_dicts()
+    names = summary.columns[: summary.columns.index("mean")]
+    intervals = ["interval"] if summary["ci_low"].is_not_null().any() else []
+    cells = [
+        [
+            *("null" if row[c] is None else str(row[c]) for c in names),
+            number(row["mean"]),
+            *(interval(row) for _ in intervals),
+            f"{row['n']:,}",
+            f"{row['n_null']:,}",
+        ]
+        for row in rows
+    ]
+    return grid(*with_ceiling([*names, "mean", *intervals, "n", "n_null"], cells, rows), left=len(names))
 
 
 def _cell(row: dict[str, Any]) -> str:
@@ -112,7 +118,7 @@ def print_scores(scores: Scores, to: Console) -> None:
     if scores.measures:
         to.print(means(scores, to.width))
     if scores.slices is not None:
-        to.print(slices_table(scores.slices))
+        to.print(lines_table(scores.slices))
     for line in accounts(scores):
         to.print(Text(line))
     if told := decision_table(scores):
