@@ -32,7 +32,7 @@ from docrecall.sources.mapping import Mappings, TableMap, parse_mapping
 from docrecall.sources.read import read_logs, read_table
 from docrecall.store import OutputFolder
 from docrecall.summary import Tally
-from docrecall.tables import HITS, TABLES, UNIT, unit_key
+from docrecall.tables import HITS, TABLES, UNIT, sorted_by, unit_key
 from docrecall.version import __version__
 
 Progress = Callable[[int, int], None]
@@ -260,7 +260,7 @@ def evaluate(
     ledger.cross_check(tally.accounting(), measures)
     inputs.check_unchanged()
     if folder is None:
-        units = pl.concat(frames).sort(key)
+        units = sorted_by(pl.concat(frames), key)
         per_query: Any = units.select(*key, "status", "n_hits", *names)
         told: Any = decided(units.lazy(), key).collect()
     else:
