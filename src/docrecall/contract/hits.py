@@ -74,8 +74,8 @@ def check_rank_base(log: Table, options: Options) -> list[pl.DataFrame]:
     """Find a log that is said to count ranks from 0 and has no rank 0 anywhere. Costs nothing for other logs."""
     if options.by_score or options.rank_base != 0 or not log.n_rows:
         return []
-    for part in log.parts:
-        if collect(log.scan(part, ["rank"]).filter(pl.col("rank") == 0).head(1), [part]).height:
+    for parts in log.handfuls():
+        if collect(log.scan(parts, ["rank"]).filter(pl.col("rank") == 0).head(1), parts).height:
             return []
     return [findings.finding("no_rank_zero", "hits", "rank", log.n_rows)]
 
