@@ -29,11 +29,12 @@ ORDER = [
         "kernel.family kernel.passages kernel.counts kernel.per_query kernel.lists",
         "stats.arguments stats.sample stats.streams stats.draws stats.student stats.signs stats.intervals",
         "stats.corrections stats.effects stats.orders stats",
-        "proof shards plan memory universe summary decisions scores ledger funnel convention_means",
+        "proof shards plan memory universe accounting fingerprints decisions units slices summary scores ledger",
+        "funnel convention_means",
         "cuts verdicts pairs diagnose",
-        "report.words report.structured staging merge journal store score writers convert",
-        "report.terminal report.files report.diagnosis report.measures demo",
-        "arguments cli",
+        "report.words report.structured staging merge journal store flips compare score writers convert",
+        "report.terminal report.files report.diagnosis report.comparison report.measures demo",
+        "arguments printing commands cli",
     )
     for name in line.split()
 ]
