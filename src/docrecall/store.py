@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -15,6 +16,7 @@ import polars as pl
 from docrecall.contract.rules import none_rejected
 from docrecall.decisions import decided
 from docrecall.errors import InputError
+from docrecall.fingerprints import VERSIONS
 from docrecall.journal import Journal
 from docrecall.kernel.batch import Batch
 from docrecall.kernel.per_query import BatchScores
@@ -23,15 +25,17 @@ from docrecall.options import Options
 from docrecall.report.structured import SCHEMA_VERSION, as_document
 from docrecall.scores import ROWS_SCHEMA, Scores
 from docrecall.show import printable
+from docrecall.slices import Tags, open_tags
 from docrecall.sources.files import FileRef
+from docrecall.sources.mapping import parse_mapping
 from docrecall.staging import MANIFEST, StagedFolder, as_json, digest, fingerprint, named
-from docrecall.version import __version__
 
 PER_QUERY = "per_query.parquet"
 DECIDED = "decided.parquet"
 REJECTED = "rejected.parquet"
+SLICES = "slices.parquet"
 _FRAMES = ("summary", "accounting", "findings", "decisions")
-_OURS = {MANIFEST, PER_QUERY, DECIDED, REJECTED, "summary.json", *(f"{name}.parquet" for name in _FRAMES)}
+_OURS = {MANIFEST, PER_QUERY, DECIDED, REJECTED, SLICES, "summary.json", *(f"{name}.parquet" for name in _FRAMES)}
 _ROW_GROUP = 1 << 18
 
 
@@ -55,30 +59,26 @@ class OutputFolder(StagedFolder):
         with named(self.target):
             self._journal.add(scores, batch)
 
-    def scan_parts(self) -> pl.LazyFrame:
-        """Give all units that were written aside."""
-        return pl.scan_parquet(self._journal.pieces, glob=False)
-
-    def finish_units(self, key: list[str], measures: list[str]) -> tuple[FileRef, FileRef]:
+    def finish_units(self, key: list[str], measures: list[str], beside: list[str]) -> tuple[FileRef, FileRef]:
         """Bring the batches together, sorted by key, one row group at a time; the bytes do not depend on batches.
 
-        Returns where scores and decisions stand for now.
+        beside: columns that stand with the decisions. Returns where scores and decisions stand for now.
         """
         with named(self.target):
             columns = [*key, "status", "n_hits", *measures]
-            units = self.scan_parts()
-            per_query, told = units.select(columns).collect_schema(), decided(units, key).collect_schema()
+            units = pl.scan_parquet(self._journal.pieces, glob=False)
+            per_query, told = units.select(columns).collect_schema(), decided(units, key, beside).collect_schema()
             with (
                 _RowGroups(self.files / PER_QUERY, per_query) as first,
                 _RowGroups(self.files / DECIDED, told) as second,
             ):
                 for rows in in_order(self._journal.pieces, key):
                     first.add(rows.select(columns))
-                    second.add(decided(rows.lazy(), key).collect())
+                    second.add(decided(rows.lazy(), key, beside).collect())
             return FileRef.of(str(self.files / PER_QUERY)), FileRef.of(str(self.files / DECIDED))
 
-    def commit(self, scores: Scores) -> tuple[FileRef, FileRef]:
-        """Write the rest, sync everything, and put it in place. Returns where scores and decisions now stand."""
+    def commit(self, scores: Scores) -> Scores:
+        """Write the rest, sync everything, and put it in place. Returns the scores, which now stand there."""
         with named(self.target):
             frames = {
                 "summary": scores.summary(),
@@ -86,6 +86,8 @@ class OutputFolder(StagedFolder):
                 "findings": scores.findings,
                 "decisions": scores.decisions,
             }
+            if scores.slices is not None:
+                frames["slices"] = scores.slices
             for name, frame in frames.items():
                 frame.write_parquet(self.files / f"{name}.parquet")
             rejected = scores.rejected.collect()
@@ -93,21 +95,38 @@ class OutputFolder(StagedFolder):
                 rejected.write_parquet(self.files / REJECTED)
             (self.files / "summary.json").write_text(as_json(as_document(scores)), encoding="utf-8")
             self.put(_manifest(scores))
-            return FileRef.of(str(self.target / PER_QUERY)), FileRef.of(str(self.target / DECIDED))
+            return replace(
+                scores,
+                _per_query=FileRef.of(str(self.target / PER_QUERY)),
+                _decided=FileRef.of(str(self.target / DECIDED)),
+                _told=frames["summary"],
+                _told_slices=scores.slices,
+            )
 
 
-def load(path: str | os.PathLike[str]) -> Scores:
+def load(
+    path: str | os.PathLike[str], *, queries: Any = None, requests: Any = None, map: Any = None, read: Any = None
+) -> Scores:
     """Read back what `out=DIR` or `--out DIR` wrote. Hashes of all files are checked; `per_query` stays on disk.
+
+    queries, requests: the tables whose columns part the means (`summary(by=..)`) and tell clusters; results do not keep
+    them. Given, read and mapped as for `score`, and needed for nothing else.
 
     Raises InputError when the folder is not there, is not of docrecall, or holds a file that is not the one written;
     so does reading `per_query` once another run has replaced it.
     """
     folder = Path(path)
     manifest = _read_manifest(folder / MANIFEST)
-    if DECIDED not in manifest["files"]:
+    if DECIDED not in manifest["files"] or "labels" not in manifest:
         raise InputError(f"{printable(folder)} was written by an earlier version of docrecall. Score again.")
     files = {name: _checked(folder / name, wanted) for name, wanted in manifest["files"].items()}
     frames = {name: _read(files[f"{name}.parquet"]) for name in _FRAMES}
+    options = Options(**manifest["options"])
+    with files[PER_QUERY].open() as file:
+        key = pl.read_parquet_schema(file)
+    written = [e["file"] for e in manifest["inputs"] if e["table"] in ("queries", "requests") and e["file"]]
+    given = {"queries": queries, "requests": requests}
+    tags = open_tags(given, parse_mapping(map, read), pl.Schema(key), options)
     return Scores(
         measures=tuple(manifest["measures"]),
         accounting=frames["accounting"],
@@ -115,12 +134,16 @@ def load(path: str | os.PathLike[str]) -> Scores:
         rows=pl.DataFrame(manifest["rows"], schema=ROWS_SCHEMA),
         decisions=frames["decisions"],
         rejected=_read(files[REJECTED]).lazy() if REJECTED in files else none_rejected(),
-        options=Options(**manifest["options"]),
+        options=options,
         inputs=manifest["inputs"],
+        labels=manifest["labels"],
+        versions={name: manifest[name] for name in VERSIONS},
         _per_query=files[PER_QUERY],
         _decided=files[DECIDED],
-        _summary=frames["summary"],
+        _tags=Tags.of(tags, options, written),
+        _told=frames["summary"],
         _match=None,
+        _find=None,
         _again=None,
     )
 
@@ -162,19 +185,23 @@ def _read(file: FileRef) -> pl.DataFrame:
 def _manifest(scores: Scores) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
-        "docrecall": __version__,
-        "polars": pl.__version__,
+        **VERSIONS,
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "options": asdict(scores.options),
         "options_digest": scores.options.digest,
         "measures": list(scores.measures),
+        "intervals": scores.intervals.plain(),
+        "labels": scores.labels,
         "inputs": scores.inputs,
         "rows": scores.rows.to_dicts(),
     }
 
 
 class _RowGroups:
-    """A Parquet file of frames put end to end, in row groups of one size, whatever the sizes of the frames."""
+    """A Parquet file of frames put end to end, in row groups of one size, whatever the sizes of the frames.
+
+    One row group is encoded while the next one is brought together.
+    """
 
     def __init__(self, path: Path, schema: pl.Schema) -> None:
         import pyarrow.parquet as pq  # noqa: PLC0415 - a third of a second that runs without `out` need not pay
@@ -182,14 +209,17 @@ class _RowGroups:
         self._waiting = pl.DataFrame(schema=schema)
         arrow = self._waiting.to_arrow().schema
         self._writer = pq.ParquetWriter(path, arrow, compression="zstd", write_page_checksum=True)
+        self._thread = ThreadPoolExecutor(1)
+        self._going: Future[None] | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self._put(self._waiting)
-        self._writer.close()
+        with self._writer, self._thread:  # the thread is done before the file is closed
+            if kind is None:
+                self._put(self._waiting)
+                self._wait()
 
     def add(self, frame: pl.DataFrame) -> None:
         self._waiting = pl.concat([self._waiting, frame])
@@ -198,4 +228,9 @@ class _RowGroups:
             self._waiting = self._waiting.slice(_ROW_GROUP)
 
     def _put(self, rows: pl.DataFrame) -> None:
-        self._writer.write_table(rows.to_arrow(), row_group_size=_ROW_GROUP)
+        self._wait()
+        self._going = self._thread.submit(self._writer.write_table, rows.to_arrow(), row_group_size=_ROW_GROUP)
+
+    def _wait(self) -> None:
+        if self._going is not None:
+            self._going.result()

@@ -19,7 +19,8 @@ ORDER = [
         "measures.definition measures.documents measures.repeats measures.passages measures.foreign",
         "measures.registry measures.grammar",
         "findings exact parallel",
-        "sources.formats sources.files sources.mapping sources.table sources.lines sources.values sources.apply",
+        "sources.formats sources.files sources.footers sources.mapping sources.table",
+        "sources.lines sources.values sources.apply",
         "sources.beir sources.trec sources.delimited sources.jsonl sources.spool",
         "sources.text sources.read sources.inputs",
         "contract.frames contract.needs contract.schema contract.rules contract.ids contract.hits",
@@ -28,11 +29,12 @@ ORDER = [
         "kernel.family kernel.passages kernel.counts kernel.per_query kernel.lists",
         "stats.arguments stats.sample stats.streams stats.draws stats.student stats.signs stats.intervals",
         "stats.corrections stats.effects stats.orders stats",
-        "proof shards plan memory universe summary decisions scores ledger funnel convention_means",
+        "proof shards plan memory universe accounting fingerprints decisions units slices summary scores ledger",
+        "funnel convention_means",
         "cuts verdicts pairs diagnose",
-        "report.words report.structured staging merge journal store score writers convert",
-        "report.terminal report.files report.diagnosis report.measures demo",
-        "arguments cli",
+        "report.words report.structured staging merge journal store flips compare score writers convert",
+        "report.terminal report.files report.diagnosis report.comparison report.measures demo",
+        "arguments printing commands cli",
     )
     for name in line.split()
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import polars as pl
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -12,7 +13,7 @@ from rich.text import Text
 from docrecall.convert import Converted
 from docrecall.findings import describe
 from docrecall.funnel import Funnel
-from docrecall.report.words import accounts, decision_table, funnel_notes, notices, number, with_ceiling
+from docrecall.report.words import accounts, decision_table, funnel_notes, interval, notices, number, with_ceiling
 from docrecall.scores import Scores
 from docrecall.show import printable
 
@@ -52,17 +53,30 @@ def means(scores: Scores, width: int) -> Table:
     lines = [["mean of", *runs], *([m, *(_cell(by_cell[run, m]) for run in runs)] for m in scores.measures)]
     if sum(2 + max(len(printable(cell)) for cell in column) for column in zip(*lines, strict=True)) <= width:
         return grid(lines[0], lines[1:])
-    columns = ["run_id", "measure", "mean", "n", "n_null"]
-    cells = [[r["run_id"], r["measure"], number(r["mean"]), f"{r['n']:,}", f"{r['n_null']:,}"] for r in rows]
+    columns = ["run_id", "measure", "mean", "interval", "n", "n_null"]
+    cells = [[r["run_id"], r["measure"], *_mean(r)] for r in rows]
     return grid(*with_ceiling(columns, cells, rows), left=2)
 
 
+def _mean(row: dict[str, Any]) -> list[str]:
+    return [number(row["mean"]), interval(row), f"{row['n']:,}", f"{row['n_null']:,}"]
+
+
+def slices_table(slices: pl.DataFrame) -> Table:
+    """One line per run, slice and measure."""
+    rows = slices.to_dicts()
+    names = slices.columns[: slices.columns.index("mean")]
+    cells = [[*("null" if r[c] is None else str(r[c]) for c in names), *_mean(r)] for r in rows]
+    return grid(*with_ceiling([*names, "mean", "interval", "n", "n_null"], cells, rows), left=len(names))
+
+
 def _cell(row: dict[str, Any]) -> str:
-    """The mean, and beside it its n where scored units have no value, and its ceiling where that is below 1."""
+    """The mean, its interval, its n where scored units have no value, and its ceiling where that is below 1."""
     notes = [f"n={row['n']:,}"] if row["n_null"] else []
     if row["ceiling"] is not None and row["ceiling"] < 1:
         notes.append(f"at most {number(row['ceiling'])}")
-    return f"{number(row['mean'])} ({', '.join(notes)})" if notes else number(row["mean"])
+    mean = f"{number(row['mean'])} {interval(row)}".rstrip()
+    return f"{mean} ({', '.join(notes)})" if notes else mean
 
 
 def funnel_table(funnel: Funnel, width: int) -> Table:
@@ -97,6 +111,8 @@ def print_scores(scores: Scores, to: Console) -> None:
     """Print means, accounts and findings."""
     if scores.measures:
         to.print(means(scores, to.width))
+    if scores.slices is not None:
+        to.print(slices_table(scores.slices))
     for line in accounts(scores):
         to.print(Text(line))
     if told := decision_table(scores):
