@@ -45,7 +45,7 @@ class FunnelOptions:
         return {"cut": self.cut, "budget": budget, "coverage": self.coverage, "need": self.need}
 
 
-Format = Literal["table", "json", "csv", "markdown", "parquet"]
+Format = Literal["table", "json", "csv", "markdown", "latex", "parquet"]
 Shown = Annotated[Format, Parameter(help="How results are printed on stdout.")]
 
 

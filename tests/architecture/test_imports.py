@@ -31,7 +31,7 @@ ORDER = [
         "proof shards plan memory universe summary decisions scores ledger funnel convention_means",
         "cuts verdicts pairs diagnose",
         "report.words report.structured staging merge journal store score writers convert",
-        "report.terminal report.files report.diagnosis report.measures demo",
+        "report.terminal report.blocks report.markdown report.latex report.files report.diagnosis report.measures demo",
         "arguments cli",
     )
     for name in line.split()
