@@ -23,6 +23,9 @@ $(VENV)/.%: requirements/%.txt $(VENV)/.core
 	$(PIP) install --require-hashes -r requirements/core.txt -r $<
 	@touch $@
 
+# The suite draws charts too.
+$(VENV)/.tests: $(VENV)/.plots
+
 setup: $(VENV)/.core $(VENV)/.tests $(VENV)/.lint ## Set up for work on the code
 
 demo: $(VENV)/.core ## Score the data in this repository
@@ -73,6 +76,8 @@ wheel: $(VENV)/.core ## Build the wheel into dist/
 
 lock: $(VENV)/.lock ## Lock the dependencies of every group, for all supported Pythons
 	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -q -o requirements/core.txt
+	$(BIN)/uv pip compile pyproject.toml --extra plots -c requirements/core.txt --universal --python-version 3.11 \
+		--generate-hashes --no-header --no-annotate -q -o requirements/plots.txt
 	for group in $(GROUPS); do \
 		$(BIN)/uv pip compile --group $$group -c requirements/core.txt --universal --python-version 3.11 \
 			--generate-hashes --no-header --no-annotate -q -o requirements/$$group.txt || exit 1; \

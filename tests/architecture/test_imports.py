@@ -30,6 +30,7 @@ ORDER = [
         "stats.corrections stats.effects stats.orders stats",
         "proof shards plan memory universe summary decisions scores ledger funnel convention_means",
         "cuts verdicts pairs diagnose",
+        "plot.frames plot.theme plot.lines plot.dots plot.bars plot",
         "report.words report.structured staging merge journal store score writers convert",
         "report.terminal report.blocks report.markdown report.latex report.files report.diagnosis report.measures demo",
         "arguments cli",
@@ -92,8 +93,8 @@ def test_reference_stands_alone() -> None:
 
 
 HEAVY = (
-    "pandas", "duckdb", "scipy", "altair", "great_tables", "pyspark", "deltalake", "pyiceberg", "matplotlib", "sklearn",
-    "pytest", "hypothesis", "pyarrow.parquet", "pyarrow.dataset",
+    "pandas", "duckdb", "scipy", "altair", "vl_convert", "narwhals", "great_tables", "pyspark", "deltalake",
+    "pyiceberg", "matplotlib", "sklearn", "IPython", "pytest", "hypothesis", "pyarrow.parquet", "pyarrow.dataset",
 )  # fmt: skip
 
 
