@@ -97,16 +97,17 @@ def test_markdown_table() -> None:
 
 
 def test_runs_stand_beside_each_other() -> None:
-    """Six runs fit beside each other; seven are lines of their own, with their n."""
-    few, many = [f"r{i}" for i in range(6)], [f"r{i}" for i in range(7)]
+    """Four runs fit beside each other, each mean with its interval; five are lines of their own, with their n."""
+    few, many = [f"r{i}" for i in range(4)], [f"r{i}" for i in range(5)]
+    half, all_of_two = "0.5000 [0.0000, 1.0000]", "1.0000 [0.1581, 1.0000]"  # the second is (0.05 / 2)^(1 / 2)
     table = next(iter(of_scores(scored(*few))))
     assert isinstance(table, Table)
     assert table.columns == ["mean of", *few]
-    assert table.rows == [["doc_recall@1", *["0.5000"] * 6], ["doc_recall@3", *["1.0000"] * 6]]
+    assert table.rows == [["doc_recall@1", *[half] * 4], ["doc_recall@3", *[all_of_two] * 4]]
     table = next(iter(of_scores(scored(*many))))
     assert isinstance(table, Table)
     assert table.columns == ["run_id", "measure", "mean", "n", "n_null"]
-    assert table.rows == [[r, f"doc_recall@{k}", m, "2", "0"] for r in many for k, m in ((1, "0.5000"), (3, "1.0000"))]
+    assert table.rows == [[r, f"doc_recall@{k}", m, "2", "0"] for r in many for k, m in ((1, half), (3, all_of_two))]
 
 
 @pytest.mark.parametrize("command", ["score", "diagnose"])

@@ -9,7 +9,7 @@ from docrecall.funnel import Funnel
 from docrecall.report.words import accounts, decision_table, funnel_notes, notices, number, with_ceiling
 from docrecall.scores import Scores
 
-MOST_RUNS = 6  # beside each other; more runs than that stand below each other
+MOST_RUNS = 4  # beside each other; more runs than that stand below each other
 
 
 class Table(NamedTuple):
