@@ -17,11 +17,11 @@ import pytest
 
 import docrecall as dr
 from docrecall.plot import theme
-from tests.plot.logs import MANUAL, log, scored, two
+from tests.plot.logs import MANUAL, labels, log, scored, two
 
 NASTY = "</script><script>alert(1)</script>&amp;<!--\x1b[31m\u202e\n"
 LONG = "retriever/text-embedding-3-large+reranker-v2/splitter=recursive/size={}/overlap=32/2026-11-30"
-KINDS = ("recall", "frontier", "differences", "funnel")
+KINDS = ("recall", "frontier", "differences", "comparison", "slices", "funnel")
 
 
 def chart(kind: str, scores: dr.Scores) -> Any:
@@ -32,6 +32,10 @@ def chart(kind: str, scores: dr.Scores) -> Any:
             return dr.plot.frontier(scores, [20, 40])
         case "differences":
             return dr.plot.differences(dr.diagnose(scores, [1, 2], [20], resamples=100))
+        case "comparison":
+            return dr.plot.differences(dr.compare(scores, resamples=100))
+        case "slices":
+            return dr.plot.slices(scores, "language", min_n=1)
     return dr.plot.funnel(dr.funnel(scores, budget="@40tokens"))
 
 
@@ -63,7 +67,7 @@ LOGS: dict[str, Callable[[], dr.Scores]] = {
 def test_charts_are_drawn(kind: str, name: str, tmp_path: Path) -> None:
     """Each kind of chart from each kind of log; control characters and direction marks never reach a reader."""
     scores = LOGS[name]()
-    if kind == "differences" and name == "many":
+    if kind in ("differences", "comparison") and name == "many":
         scores = scored({f"run-{i}": log(*MANUAL) for i in range(4)})
     text = drawn(chart(kind, scores), tmp_path)
     assert not set(text) & {"\x1b", "\u202e"}
@@ -71,16 +75,16 @@ def test_charts_are_drawn(kind: str, name: str, tmp_path: Path) -> None:
         assert run in text
 
 
-@pytest.mark.parametrize("kind", ["recall", "frontier", "funnel"])
+@pytest.mark.parametrize("kind", ["recall", "frontier", "slices", "funnel"])
 def test_one_run(kind: str, tmp_path: Path) -> None:
     """A legend of one entry says nothing, and the run is named all the same."""
     assert "only" in drawn(chart(kind, scored({"only": log(*MANUAL)})), tmp_path)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "comparison"])  # which refuses to be made
 def test_nothing_scored(kind: str, tmp_path: Path) -> None:
     """Where nothing has a value the chart is empty and says so."""
-    nobody = pl.DataFrame({"query_id": ["q0", "q1"], "label_status": ["unlabelled"] * 2})
+    nobody = pl.DataFrame({"query_id": ["q0", "q1"], "label_status": ["unlabelled"] * 2, "language": ["en", None]})
     runs = {"a": log(*MANUAL), "b": log(*MANUAL)}
     labels = pl.DataFrame({"query_id": ["q0"], "doc_id": ["manual"]})
     scores = dr.score(runs, labels, "doc_recall@1", queries=nobody)
@@ -94,6 +98,8 @@ def test_nothing_scored(kind: str, tmp_path: Path) -> None:
         ("recall", ["@k: the first k chunks", "@kdocs: the first k documents", "10 of 10 units scored", "k"]),
         ("frontier", ["tokens given (mean, log scale)", "doc_recall: documents", "20", "40"]),
         ("differences", ["hits per relevant document", "share", "w20 less w10", "@20tokens", "w20 is higher"]),
+        ("comparison", ["share", "w20 less w10", "@1", "coloured where p < 0.05, adjusted over 1 tests (Holm)"]),
+        ("slices", ["doc_recall@1 by language", "mean of doc_recall@1 (share)", "en (n = 10)", "w20"]),
         ("funnel", ["queries", "labelled", "retrieved", "in_cut", "in_budget", "answered", "10 (100.0 %)"]),
     ],
 )
@@ -102,6 +108,25 @@ def test_axes_name_their_units(kind: str, words: list[str], tmp_path: Path) -> N
     lines = drawn(chart(kind, two(10)), tmp_path)
     for word in words:
         assert word in lines
+
+
+def test_of_many_slices_the_largest_are_drawn(tmp_path: Path) -> None:
+    """They stand in their order, and the chart says how many there are; small ones are hollow and said to be."""
+    language = pl.DataFrame({"query_id": [f"q{i}" for i in range(10)], "language": [*"aabbbcdddd"]})
+    scores = dr.score(log(*MANUAL, n=10), labels(10), "doc_recall@1", queries=language)
+    text = drawn(dr.plot.slices(scores, "language", min_n=3, most=3), tmp_path)
+    assert [line for line in text.splitlines() if "(n = " in line] == ["a (n = 2)", "b (n = 3)", "d (n = 4)"]
+    assert "the 3 largest of 4 slices" in text
+    assert "hollow: fewer than 3 values, not to be judged" in text
+
+
+def test_bands_are_drawn_for_few_runs() -> None:
+    """Six bands can be seen through, seven cannot; without intervals there are none."""
+    for n, bands in ((1, 1), (6, 6), (7, 0)):
+        layers = dr.plot.recall(scored({f"r{i}": log(*MANUAL) for i in range(n)})).to_dict()["spec"]["layer"]
+        assert sum(layer["mark"]["type"] == "area" for layer in layers) == bands
+    layers = dr.plot.recall(two(1)).to_dict()["spec"]["layer"]
+    assert "area" not in {layer["mark"]["type"] for layer in layers}
 
 
 def test_numbers_beside_bars(tmp_path: Path) -> None:

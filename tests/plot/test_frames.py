@@ -156,3 +156,67 @@ def test_funnel() -> None:
     ]
     assert frame["meaning"][2] == "with every relevant document inside @1"
     assert frames.funnel(found)["run_id"].unique(maintain_order=True).to_list() == ["w10", "w20"]
+
+
+def sliced(n: int = 3) -> dr.Scores:
+    """Two languages; in the first both documents are first, in the other only one; q2 has no language."""
+    hits = pl.concat([log("manual", "faq", n=1), log("manual", "x", n=n).filter(pl.col("query_id") != "q0")])
+    language = pl.DataFrame({"query_id": [f"q{i}" for i in range(n)], "language": ["en", "de", None][:n]})
+    return dr.score({"b": hits, "a": log("x", n=n)}, labels(n), ["naive_recall@2", "doc_recall@2"], queries=language)
+
+
+def test_slices() -> None:
+    """One row per run and slice, in the order of values, what has none last; naive_recall is never taken by default."""
+    frame = frames.slices(sliced(), "language", min_n=1)
+    expected = pl.DataFrame(
+        {
+            "run_id": ["a"] * 3 + ["b"] * 3,
+            "slice": ["de", "en", "(no value)"] * 2,
+            "n": [1] * 6,
+            "mean": [0.0, 0.0, 0.0, 0.5, 1.0, 0.5],
+            "judged": [True] * 6,
+        }
+    )
+    assert_frame_equal(frame.drop("ci_low", "ci_high"), expected)
+    assert frame.schema == frames.SLICES_SCHEMA
+    few = frames.slices(sliced(), ["language"], "doc_recall@1", ["b"])
+    assert few.select("mean", "judged", "ci_low").rows() == [(0.5, False, None)] * 3
+
+
+def test_slices_that_are_not_there() -> None:
+    """Columns and measures are refused as they are elsewhere."""
+    with pytest.raises(dr.UsageError, match="language"):
+        frames.slices(sliced(), "langage")
+    with pytest.raises(dr.MeasureError):
+        frames.slices(sliced(), "language", "recall@3")
+    naive = dr.score(log("manual"), labels(), "naive_recall@1", queries=pl.DataFrame({"query_id": ["q0"], "x": [1]}))
+    with pytest.raises(dr.UsageError, match="name a measure"):
+        frames.slices(naive, "x")
+
+
+def test_differences_of_a_comparison() -> None:
+    """A comparison is told apart by its adjusted p; its slices are joined into one name."""
+    scores = dr.score(
+        {"a": log(*MANUAL, n=10), "b": log("manual", "faq", n=10)}, labels(10), ["doc_recall@2", "distinct_docs@2"]
+    )
+    told = dr.compare(scores, resamples=100)
+    frame = frames.differences(told)
+    assert frame.select("measure", "cut", "slice", "n_pairs", "delta", "prefers", "unit").rows() == [
+        ("doc_recall", "2", None, 10, 0.5, "b", "share"),
+        ("distinct_docs", "2", None, 10, 1.0, "b", "documents"),
+    ]
+    assert told.table["p_adjusted"].max() < 0.05
+    backwards = frames.differences(dr.compare(scores, baseline="b", resamples=100))
+    assert backwards["prefers"].to_list() == ["b", "b"]
+    few = dr.score({"a": log(*MANUAL), "b": log("manual", "faq")}, labels(), "doc_recall@2")
+    assert frames.differences(dr.compare(few, resamples=100))["prefers"].to_list() == [None]
+
+
+def test_differences_by_slice() -> None:
+    """Each slice has its row, with the measure and the cut of the comparison."""
+    frame = frames.differences(dr.compare(sliced(), by="language", min_n=1, measures="doc_recall@2", resamples=10))
+    assert frame.select("cut", "slice", "delta").rows() == [
+        ("2", "de", 0.5),
+        ("2", "en", 1.0),
+        ("2", "(no value)", 0.5),
+    ]

@@ -3,6 +3,7 @@
     recall        recall over k, for the chunk cut and the document cut, with intervals
     frontier      recall against the tokens that were really given, at several budgets
     differences   what changed between runs, measure by measure, with intervals
+    slices        the mean of a measure by slice, with intervals
     funnel        how many units pass each step, and how many are lost there
 
 Each gives an Altair chart, to be shown, changed, put beside another, or saved (`chart.save("a.svg")`, .png, .html).
@@ -20,7 +21,7 @@ except ModuleNotFoundError as error:
     raise ExtraError.not_installed("charts", "Altair", "plots") from None
 
 from docrecall.plot.bars import funnel
-from docrecall.plot.dots import differences
+from docrecall.plot.dots import differences, slices
 from docrecall.plot.lines import frontier, recall
 
-__all__ = ["differences", "frontier", "funnel", "recall"]
+__all__ = ["differences", "frontier", "funnel", "recall", "slices"]

@@ -9,7 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from docrecall import cuts
+from docrecall import cuts as planning
+from docrecall.compare import Comparison
 from docrecall.convention_means import check_ks
 from docrecall.diagnose import Diagnosis
 from docrecall.errors import UsageError, nearest
@@ -17,8 +18,10 @@ from docrecall.funnel import Funnel
 from docrecall.measures.grammar import Cut, Measure, parse
 from docrecall.scores import Scores
 from docrecall.show import printable
+from docrecall.summary import MIN_N
 
 SHARE = "share"
+NO_VALUE = "(no value)"
 _KS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 _INTERVAL = {"ci_low": pl.Float64(), "ci_high": pl.Float64()}
 RECALL_SCHEMA = pl.Schema(
@@ -38,12 +41,21 @@ FRONTIER_SCHEMA = pl.Schema(
 )
 DIFFERENCES_SCHEMA = pl.Schema(
     {
-        **dict.fromkeys(("baseline", "candidate", "measure", "cut"), pl.String()),
+        **dict.fromkeys(("baseline", "candidate", "measure", "cut", "slice"), pl.String()),
         "n_pairs": pl.Int64(),
         "delta": pl.Float64(),
         **_INTERVAL,
         "prefers": pl.String(),
         "unit": pl.String(),
+    }
+)
+SLICES_SCHEMA = pl.Schema(
+    {
+        **dict.fromkeys(("run_id", "slice"), pl.String()),
+        "n": pl.Int64(),
+        "mean": pl.Float64(),
+        **_INTERVAL,
+        "judged": pl.Boolean(),
     }
 )
 FUNNEL_SCHEMA = pl.Schema(
@@ -107,7 +119,7 @@ def frontier(scores: Scores, budgets: Sequence[int] | None = None, runs: Sequenc
 
     Raises UsageError where nobody counted tokens, and as `recall` does.
     """
-    plan = cuts.plan_diagnosis(scores, scores.opened, [1], budgets, written=scores.measures)
+    plan = planning.plan_diagnosis(scores, scores.opened, [1], budgets, written=scores.measures)
     if not plan.budgets:
         raise UsageError(
             "; ".join(note for note in plan.notes if note.startswith("tokens:")) or "no budgets were given."
@@ -135,19 +147,59 @@ def frontier(scores: Scores, budgets: Sequence[int] | None = None, runs: Sequenc
     return pl.DataFrame(rows, schema=FRONTIER_SCHEMA).with_columns(best=best)
 
 
-def differences(
-    found: Diagnosis, pairs: Sequence[tuple[str, str]] | None = None, cuts: Sequence[str] | None = None
+def slices(
+    scores: Scores,
+    by: str | Sequence[str],
+    measure: str | None = None,
+    runs: Sequence[str] | None = None,
+    *,
+    min_n: int = MIN_N,
 ) -> pl.DataFrame:
-    """Give the paired differences: baseline, candidate, measure (without its cut), cut, n_pairs, delta, ci_low, ..
+    """Give the means of one measure by slice: run_id, slice, n, mean, ci_low, ci_high, judged.
 
-    .. ci_high, prefers (a run, or null where the two cannot be told apart), unit (what a difference of 1 is). Rows
-    stand in the order of `found`. pairs: (baseline, candidate), in order; None takes all. cuts: such as `10`, `10docs`
-    or `512tokens`; None takes all.
+    by: a column of queries or requests, or several, whose values are then joined. measure: None takes the first that
+    was scored, but for naive_recall. judged: whether a slice has at least min_n values; others have no interval.
+    runs: as for `recall`. Slices stand in the order of their values, a null last.
+
+    Raises UsageError for columns, measures and runs that are not there.
+    """
+    wanted = first_real(scores) if measure is None else parse(measure)
+    told = scores.under([wanted])
+    summary = told.summary(by=by, min_n=min_n).filter(measure=str(wanted))
+    parts = summary.with_columns(
+        slice=_slice(summary.columns[1 : summary.columns.index("measure")]), judged=pl.col("n") >= min_n
+    ).partition_by("run_id", as_dict=True)
+    order = chosen(scores.accounting["run_id"], runs)
+    there = [parts[run,].select(*SLICES_SCHEMA) for run in order if (run,) in parts]
+    return pl.concat([SLICES_SCHEMA.to_frame(), *there])
+
+
+def first_real(scores: Scores) -> Measure:
+    """The first measure that was scored, but for naive_recall."""
+    for name in scores.measures:
+        if (measure := parse(name)).name != "naive_recall":
+            return measure
+    raise UsageError("nothing was scored that has slices: name a measure, such as doc_recall@10.")
+
+
+def _slice(columns: Sequence[str]) -> pl.Expr:
+    """The values of a slice as one text; a null is named, and told from the word."""
+    return pl.concat_str([pl.col(c).cast(pl.String).fill_null(NO_VALUE) for c in columns], separator=", ")
+
+
+def differences(
+    found: Diagnosis | Comparison, pairs: Sequence[tuple[str, str]] | None = None, cuts: Sequence[str] | None = None
+) -> pl.DataFrame:
+    """Give paired differences: baseline, candidate, measure (without its cut), cut, slice, n_pairs, delta, ci_low, ..
+
+    .. ci_high, prefers (the run that is higher, or null where the two cannot be told apart), unit (what a difference of
+    1 is). Runs of a comparison are told apart where the adjusted p is below 1 - level, those of a diagnosis by its own
+    rule. slice: null without slices. Rows stand in the order of `found`. pairs: (baseline, candidate), in order; None
+    takes all. cuts: such as `10`, `10docs` or `512tokens`; None takes all.
 
     Raises UsageError for pairs and cuts that are not there.
     """
-    rows = [_difference(row) for row in found.deltas.to_dicts()]
-    frame = pl.DataFrame(rows, schema=DIFFERENCES_SCHEMA)
+    frame = pl.DataFrame(map(_difference, _deltas(found)), schema=DIFFERENCES_SCHEMA)
     if pairs is not None:
         there = frame.select("baseline", "candidate").unique().rows()
         parts = []
@@ -167,14 +219,26 @@ def differences(
     return frame
 
 
+def _deltas(found: Diagnosis | Comparison) -> list[dict[str, Any]]:
+    if isinstance(found, Diagnosis):
+        return found.deltas.with_columns(slice=pl.lit(None, pl.String)).to_dicts()
+    table = found.table
+    by = table.columns[table.columns.index("measure") + 1 : table.columns.index("n_pairs")]
+    told = pl.col("p_adjusted") < 1 - found.level
+    higher = pl.when(pl.col("delta") > 0).then("candidate").otherwise("baseline")
+    return table.with_columns(
+        slice=_slice(by) if by else pl.lit(None, pl.String), prefers=pl.when(told).then(higher)
+    ).to_dicts()
+
+
 def _difference(row: dict[str, Any]) -> dict[str, Any]:
     measure = parse(row["measure"])
-    same = ("baseline", "candidate", "n_pairs", "delta", "ci_low", "ci_high", "prefers")
+    same = ("baseline", "candidate", "slice", "n_pairs", "delta", "ci_low", "ci_high", "prefers")
     family = str(measure).removesuffix(f"@{measure.cut}")
     return {name: row[name] for name in same} | {"measure": family, "cut": str(measure.cut), "unit": unit_of(measure)}
 
 
-def unit_of(measure: Measure) -> str:
+def unit_of(measure: Measure | str) -> str:
     """What a value of 1 is."""
     units = {
         "naive_recall": "hits per relevant document",
@@ -182,7 +246,7 @@ def unit_of(measure: Measure) -> str:
         "context_chunks": "chunks",
         "context_tokens": "tokens",
     }
-    return units.get(measure.name, SHARE)
+    return units.get((parse(measure) if isinstance(measure, str) else measure).name, SHARE)
 
 
 def funnel(found: Funnel, runs: Sequence[str] | None = None) -> pl.DataFrame:

@@ -8,7 +8,7 @@ import altair as alt
 import polars as pl
 
 from docrecall.plot import frames
-from docrecall.plot.theme import MOST_BANDS, accounted, channels, names, shown, title, with_names
+from docrecall.plot.theme import COLOURS, MOST_BANDS, accounted, channels, names, shown, title, with_names
 from docrecall.scores import Scores
 
 _WIDTH, _HEIGHT = 300, 260
@@ -52,16 +52,20 @@ def _chart(frame: pl.DataFrame, x: alt.X, panels: list[str], head: alt.TitlePara
     runs = channels(list(of.values()))
     y = alt.Y("recall:Q", title=_AXIS, scale=alt.Scale(zero=False), axis=alt.Axis(format=".2f"))
     tips = [alt.Tooltip(c) for c in frame.columns if c != "panel"]
-    base = alt.Chart(with_names(frame, of)).encode(x=x, color=runs.colour)
+    every = alt.Chart(with_names(frame, of)).encode(x=x)
+    base = every.encode(color=runs.colour)
     line = base.mark_line(strokeWidth=2).encode(y=y, strokeDash=runs.dash)
     point = base.mark_point(size=55, opacity=1, fill="white").encode(y=y, shape=runs.shape, tooltip=tips)
-    layers = [line, point]
+    layers: list[alt.Chart] = [line, point]
     if "best" in frame:
         full = base.transform_filter("datum.best").mark_point(size=55, opacity=1, filled=True)
         layers.append(full.encode(y=y, shape=runs.shape, tooltip=tips))
     if len(of) <= MOST_BANDS and frame["ci_low"].is_not_null().any():
-        band = base.mark_area(opacity=0.12).encode(y=alt.Y("ci_low:Q", title=_AXIS), y2="ci_high:Q")
-        layers = [band, *layers]
+        # A mark for each run: as a channel, the pale colour of the bands would be that of the legend.
+        ends = every.encode(y=alt.Y("ci_low:Q", title=_AXIS), y2="ci_high:Q")
+        for run, colour in zip(of.values(), COLOURS, strict=False):
+            one = ends.transform_filter(alt.FieldEqualPredicate(field="run_id", equal=run))
+            layers.insert(0, one.mark_area(opacity=0.1, color=colour))
     column = alt.Column("panel:N", title=None, sort=panels, header=alt.Header(labelFontSize=12))
     return alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT).facet(column=column).properties(title=head)
 
