@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 GROUPS := build tests lint bench data fuzz lock
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-system check lint types format diff fuzz bench data data-check docs wheel lock clean
+.PHONY: help setup demo test test-system check lint types format diff fuzz bench data data-check docs figures wheel lock clean
 
 help: ## List the chores
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ data-check: $(VENV)/.data ## Compare data/ with a rebuild, byte for byte
 
 docs: $(VENV)/.core ## Write the generated parts of the README again
 	$(BIN)/python docs/generate.py
+
+figures: $(VENV)/.plots ## Draw the figures of the README again
+	$(BIN)/python docs/figures.py
 
 wheel: $(VENV)/.core ## Build the wheel into dist/
 	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .

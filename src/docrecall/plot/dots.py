@@ -99,7 +99,7 @@ def _panel(
     unit, scale = of
     axis = alt.Axis(labels=first, ticks=first, domain=first, labelLimit=0)
     y = alt.Y("row:N", title=None, sort=lines, scale=alt.Scale(domain=lines), axis=axis)
-    x = alt.X("delta:Q", title=unit, scale=scale, axis=alt.Axis(labelExpr=_SIGNED, tickCount=4, labelOverlap=True))
+    x = alt.X("delta:Q", title=unit, scale=scale, axis=alt.Axis(labelExpr=_SIGNED, tickCount=3, labelOverlap=True))
     legend = alt.Legend(orient="bottom", title=None, labelLimit=0, symbolSize=90, columns=3)
     colour = alt.Color("way:N", scale=alt.Scale(domain=ways, range=[VERMILLION, BLUE, GREY]), legend=legend)
     shape = alt.Shape("way:N", scale=alt.Scale(domain=ways, range=["triangle-left", "triangle-right", "circle"]))
