@@ -120,13 +120,31 @@ def test_of_many_slices_the_largest_are_drawn(tmp_path: Path) -> None:
     assert "hollow: fewer than 3 values, not to be judged" in text
 
 
+def marks(made: Any) -> set[str]:
+    return {layer["mark"]["type"] for layer in made.to_dict()["spec"]["layer"]}
+
+
+def test_one_point_has_a_line_for_its_interval() -> None:
+    """A band of one point would have no width."""
+    assert "rule" in marks(dr.plot.recall(two(10), [3]))
+    assert "rule" not in marks(dr.plot.recall(two(10), [1, 3]))
+
+
+def test_many_values_of_k(tmp_path: Path) -> None:
+    """Up to twelve values have a tick each; a hundred do not."""
+    assert [str(k) for k in (1, 7, 11)] == [
+        k for k in drawn(dr.plot.recall(two(), [1, 7, 11]), tmp_path).splitlines() if k in ("1", "7", "11")
+    ][:3]
+    axis = dr.plot.recall(two(), list(range(1, 101))).to_dict()["spec"]["layer"][0]["encoding"]["x"]["axis"]
+    assert "values" not in axis
+
+
 def test_bands_are_drawn_for_few_runs() -> None:
     """Six bands can be seen through, seven cannot; without intervals there are none."""
     for n, bands in ((1, 1), (6, 6), (7, 0)):
         layers = dr.plot.recall(scored({f"r{i}": log(*MANUAL) for i in range(n)})).to_dict()["spec"]["layer"]
         assert sum(layer["mark"]["type"] == "area" for layer in layers) == bands
-    layers = dr.plot.recall(two(1)).to_dict()["spec"]["layer"]
-    assert "area" not in {layer["mark"]["type"] for layer in layers}
+    assert "area" not in marks(dr.plot.recall(two(1)))
 
 
 def test_numbers_beside_bars(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -137,8 +138,11 @@ def test_differences_are_chosen() -> None:
         ("b", "c", "3"),
         ("a", "b", "3"),
     ]
-    with pytest.raises(dr.UsageError, match=r"b against c was not compared; pairs are \(baseline, candidate\)"):
+    with pytest.raises(
+        dr.UsageError, match=r"has \('c', 'b'\), which was not compared. A pair is \(baseline, candidate\)"
+    ):
         frames.differences(told, [("c", "b")])
+    assert frames.differences(told, cuts="@3").equals(frames.differences(told, cuts=["3"]))
     with pytest.raises(dr.UsageError, match="nothing was compared at @10; there is 1, 1docs, 3, 3docs"):
         frames.differences(told, cuts=["10"])
 
@@ -220,3 +224,32 @@ def test_differences_by_slice() -> None:
         ("2", "en", 1.0),
         ("2", "(no value)", 0.5),
     ]
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda s: frames.recall(s, runs=[]), "runs= names no run. The runs are w10, w20"),
+        (lambda s: frames.slices(s, []), "by= names no column"),
+        (lambda s: frames.differences(dr.diagnose(s, [1], []), pairs=[]), "no differences to draw"),
+        (lambda s: frames.differences(dr.diagnose(s, [1], []), cuts=[]), "no differences to draw"),
+        (lambda s: frames.differences(dr.diagnose(scored({"a": log("x")}), [1], [])), "it takes two runs"),
+        (lambda s: dr.plot.slices(s, "language", most=0), "most= is 0; at least one"),
+    ],
+)
+def test_nothing_to_draw(draw: Any, message: str) -> None:
+    """An empty choice is a slip of the hand, not an empty chart."""
+    with pytest.raises(dr.UsageError, match=message):
+        draw(two())
+
+
+@pytest.mark.parametrize("kind", [frames.recall, frames.frontier, frames.differences, frames.funnel])
+def test_results_of_another_kind(kind: Any) -> None:
+    """What a chart cannot be made of is named, and what it takes."""
+    with pytest.raises(dr.InputTypeError, match=r"this is drawn of .*; it was given a DataFrame"):
+        kind(pl.DataFrame())
+
+
+def test_one_name_is_a_list_of_one() -> None:
+    """A run that is named alone is not a list of letters."""
+    assert frames.recall(two(), [1], runs="w20").equals(frames.recall(two(), [1], runs=["w20"]))

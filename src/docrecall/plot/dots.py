@@ -9,6 +9,7 @@ import polars as pl
 
 from docrecall.compare import Comparison
 from docrecall.diagnose import Diagnosis
+from docrecall.errors import UsageError
 from docrecall.plot import frames
 from docrecall.plot.theme import BLUE, GREY, VERMILLION, accounted, channels, counted, names, shown, title, with_names
 from docrecall.scores import Scores
@@ -62,6 +63,8 @@ def _largest(frame: pl.DataFrame, n: str, most: int) -> tuple[pl.DataFrame, list
     sizes = frame.group_by("slice", maintain_order=True).agg(pl.col(n).max())
     if sizes.height <= most:
         return frame, []
+    if most < 1:
+        raise UsageError(f"most= is {most}; at least one slice is drawn.")
     kept = sizes.sort(n, descending=True, maintain_order=True).head(most)["slice"]
     rows = frame.filter(pl.col("slice").is_in(kept.implode()))
     return rows, [f"the {most} largest of {sizes.height:,} slices"]

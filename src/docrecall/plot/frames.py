@@ -13,7 +13,7 @@ from docrecall import cuts as planning
 from docrecall.compare import Comparison
 from docrecall.convention_means import check_ks
 from docrecall.diagnose import Diagnosis
-from docrecall.errors import UsageError, nearest
+from docrecall.errors import InputTypeError, UsageError, nearest
 from docrecall.funnel import Funnel
 from docrecall.measures.grammar import Cut, Measure, parse
 from docrecall.scores import Scores
@@ -80,6 +80,7 @@ def recall(scores: Scores, ks: Sequence[int] | None = None, runs: Sequence[str] 
 
     Raises UsageError for a k below 1, for runs that are not there, and after `load` for measures that were not written.
     """
+    _check_kind(scores, Scores)
     wanted = _default_ks(scores) if ks is None else check_ks(ks)
     measures = [Measure("doc_recall", Cut(unit, k)) for unit in ("chunks", "docs") for k in wanted]
     means = _means(scores.under(measures))
@@ -119,6 +120,7 @@ def frontier(scores: Scores, budgets: Sequence[int] | None = None, runs: Sequenc
 
     Raises UsageError where nobody counted tokens, and as `recall` does.
     """
+    _check_kind(scores, Scores)
     plan = planning.plan_diagnosis(scores, scores.opened, [1], budgets, written=scores.measures)
     if not plan.budgets:
         raise UsageError(
@@ -163,6 +165,9 @@ def slices(
 
     Raises UsageError for columns, measures and runs that are not there.
     """
+    _check_kind(scores, Scores)
+    if not by:
+        raise UsageError("by= names no column of queries or requests.")
     wanted = first_real(scores) if measure is None else parse(measure)
     told = scores.under([wanted])
     summary = told.summary(by=by, min_n=min_n).filter(measure=str(wanted))
@@ -199,23 +204,26 @@ def differences(
 
     Raises UsageError for pairs and cuts that are not there.
     """
+    _check_kind(found, Diagnosis, Comparison)
     frame = pl.DataFrame(map(_difference, _deltas(found)), schema=DIFFERENCES_SCHEMA)
     if pairs is not None:
-        there = frame.select("baseline", "candidate").unique().rows()
-        parts = []
+        there = frame.select("baseline", "candidate").unique(maintain_order=True).rows()
         for pair in pairs:
-            if tuple(pair) not in there:
-                names = " against ".join(printable(run) for run in reversed(pair))
-                raise UsageError(f"{names} was not compared; pairs are (baseline, candidate).")
-            parts.append(frame.filter(baseline=pair[0], candidate=pair[1]))
-        frame = pl.concat([frame.clear(), *parts])
+            if pair not in there:
+                raise UsageError(
+                    f"pairs= has {printable(repr(pair))}, which was not compared. A pair is (baseline, candidate); "
+                    f"there are {_listed([repr(known) for known in there], most=5)}."
+                )
+        frame = pl.concat([frame.clear(), *(frame.filter(baseline=a, candidate=b) for a, b in pairs)])
     if cuts is not None:
-        asked = [cut.removeprefix("@") for cut in cuts]
+        asked = [cut.removeprefix("@") for cut in ([cuts] if isinstance(cuts, str) else cuts)]
         known = frame["cut"].unique(maintain_order=True).to_list()
         for cut in asked:
             if cut not in known:
                 raise UsageError(f"nothing was compared at @{printable(cut)}; there is {_listed(known)}.")
         frame = frame.filter(pl.col("cut").is_in(asked))
+    if frame.is_empty():
+        raise UsageError("there are no differences to draw: it takes two runs, a pair of them and a cut.")
     return frame
 
 
@@ -251,6 +259,7 @@ def unit_of(measure: Measure | str) -> str:
 
 def funnel(found: Funnel, runs: Sequence[str] | None = None) -> pl.DataFrame:
     """Give one row per run and step, in order: run_id, step, meaning, n, share, lost, unknown, as in `Funnel.table`."""
+    _check_kind(found, Funnel)
     meanings = {step.name: step.meaning for step in found.steps}
     table = found.table.with_columns(meaning=pl.col("step").replace_strict(meanings, return_dtype=pl.String))
     parts = table.partition_by("run_id", as_dict=True)
@@ -263,12 +272,15 @@ def chosen(known: pl.Series, runs: Sequence[str] | None) -> list[str]:
     there = known.unique().to_list()
     if runs is None:
         return sorted(there, key=_counted)
-    for run in runs:
+    names = [runs] if isinstance(runs, str) else runs
+    if not names:
+        raise UsageError(f"runs= names no run. The runs are {_listed(sorted(there))}.")
+    for run in names:
         if run not in there:
             raise UsageError(
                 f"no run is called {printable(run)!r}.{nearest(run, there)} The runs are {_listed(sorted(there))}."
             )
-    return list(dict.fromkeys(runs))
+    return list(dict.fromkeys(names))
 
 
 def _counted(name: str) -> list[tuple[int, str]]:
@@ -283,6 +295,12 @@ def _counted(name: str) -> list[tuple[int, str]]:
 def _listed(names: Sequence[str], most: int = 20) -> str:
     shown = ", ".join(map(printable, names[:most]))
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+
+
+def _check_kind(given: object, *kinds: type) -> None:
+    if not isinstance(given, kinds):
+        wanted = " or ".join(kind.__name__ for kind in kinds)
+        raise InputTypeError(f"this is drawn of {wanted}; it was given a {type(given).__name__}.")
 
 
 def _means(scores: Scores) -> dict[tuple[str, str], dict[str, Any]]:

@@ -11,7 +11,7 @@ from docrecall.plot import frames
 from docrecall.plot.theme import COLOURS, MOST_BANDS, accounted, channels, names, shown, title, with_names
 from docrecall.scores import Scores
 
-_WIDTH, _HEIGHT = 300, 260
+_WIDTH, _HEIGHT, _MOST_TICKS = 300, 260, 12
 _CUTS = {"chunks": "@k: the first k chunks", "docs": "@kdocs: the first k documents"}
 _MEASURES = {"doc_recall": "doc_recall: documents", "evidence_recall": "evidence_recall: whole passages"}
 _LOG = alt.Scale(type="log", nice=False, padding=10)
@@ -24,8 +24,7 @@ def recall(scores: Scores, ks: Sequence[int] | None = None, runs: Sequence[str] 
     Bands are the intervals of the means, for up to 6 runs. ks, runs and errors: as `frames.recall` tells.
     """
     frame = frames.recall(scores, ks, runs)
-    ticks = frame["k"].unique().sort().to_list()
-    x = alt.X("k:Q", title="k", scale=_LOG, axis=alt.Axis(values=ticks, format=",d", labelOverlap=True))
+    x = alt.X("k:Q", title="k", scale=_LOG, axis=_axis(frame["k"]))
     head = title("Recall over k", _about(scores, frame))
     return _chart(frame.with_columns(panel=pl.col("cut").replace_strict(_CUTS)), x, list(_CUTS.values()), head)
 
@@ -38,11 +37,8 @@ def frontier(scores: Scores, budgets: Sequence[int] | None = None, runs: Sequenc
     """
     frame = frames.frontier(scores, budgets, runs)
     drawn = frame.filter(pl.col("tokens") > 0).with_columns(panel=pl.col("measure").replace_strict(_MEASURES))
-    ticks = frame["budget"].unique().sort().to_list()
-    axis = alt.Axis(values=ticks, format=",d", labelOverlap=True)
-    x = alt.X("tokens:Q", title="tokens given (mean, log scale)", scale=_LOG, axis=axis)
-    budget_list = ", ".join(f"{n:,}" for n in ticks)
-    about = _about(scores, frame, f"budgets of {budget_list} tokens; filled: the best at its budget")
+    x = alt.X("tokens:Q", title="tokens given (mean, log scale)", scale=_LOG, axis=_axis(frame["budget"]))
+    about = _about(scores, frame, f"budgets of {_some(frame['budget'])} tokens; filled: the best at its budget")
     panels = [_MEASURES[m] for m in frame["measure"].unique(maintain_order=True)]
     return _chart(drawn, x, panels, title("Recall against tokens", about))
 
@@ -63,11 +59,25 @@ def _chart(frame: pl.DataFrame, x: alt.X, panels: list[str], head: alt.TitlePara
     if len(of) <= MOST_BANDS and frame["ci_low"].is_not_null().any():
         # A mark for each run: as a channel, the pale colour of the bands would be that of the legend.
         ends = every.encode(y=alt.Y("ci_low:Q", title=_AXIS), y2="ci_high:Q")
+        alone = frame.group_by("run_id", "panel").len()["len"].max() == 1  # a band of one point cannot be seen
         for run, colour in zip(of.values(), COLOURS, strict=False):
             one = ends.transform_filter(alt.FieldEqualPredicate(field="run_id", equal=run))
-            layers.insert(0, one.mark_area(opacity=0.1, color=colour))
+            band = one.mark_rule(opacity=0.5, color=colour) if alone else one.mark_area(opacity=0.1, color=colour)
+            layers.insert(0, band)
     column = alt.Column("panel:N", title=None, sort=panels, header=alt.Header(labelFontSize=12))
     return alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT).facet(column=column).properties(title=head)
+
+
+def _axis(values: pl.Series) -> alt.Axis:
+    """An axis with a tick at each value, unless these are too many."""
+    ticks = values.unique().sort().to_list()
+    return alt.Axis(format=",d", labelOverlap=True, values=ticks if len(ticks) <= _MOST_TICKS else alt.Undefined)
+
+
+def _some(values: pl.Series) -> str:
+    """The values, or the first and the last."""
+    there = [f"{n:,}" for n in values.unique().sort()]
+    return ", ".join(there) if len(there) <= _MOST_TICKS else f"{there[0]} to {there[-1]}"
 
 
 def _about(scores: Scores, frame: pl.DataFrame, *more: str) -> list[str]:

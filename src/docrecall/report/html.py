@@ -23,7 +23,7 @@ _STYLE = f"""
 .docrecall table thead th {{border-bottom:{_LINE}.7);font-weight:600;vertical-align:bottom}}
 .docrecall table tbody td {{border-bottom:{_LINE}.2)}}
 .docrecall table .words {{text-align:left}}
-.docrecall ul {{margin:.5em 0;max-width:70em;padding-left:1.3em}}
+.docrecall ul {{list-style:disc;margin:.5em 0;max-width:70em;padding-left:1.3em}}
 .docrecall li {{line-height:1.45;margin:0}}
 """
 
