@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, UnusedCliTokensError
 
@@ -18,19 +17,19 @@ from docrecall.arguments import (
     READ_HELP,
     TABLES,
     FunnelOptions,
+    IntervalOptions,
     Policies,
     Shown,
     Tables,
     named_paths,
     whole_numbers,
 )
-from docrecall.errors import DataError, DocrecallError, OutputError, UsageError
+from docrecall.commands import compare
+from docrecall.errors import DataError, DocrecallError, UsageError
 from docrecall.options import Options
+from docrecall.printing import drop_stdout, printing, progress
 from docrecall.show import printable
 from docrecall.version import __version__
-
-if TYPE_CHECKING:
-    from docrecall.score import Progress
 
 # Commands import what they use when they run: `docrecall --help` loads neither polars nor numpy.
 
@@ -65,6 +64,7 @@ def score(
         bool, Parameter(negative="", help="Print how the tables would be worked on, and why; score nothing.")
     ] = False,
     funnel: FunnelOptions | None = None,
+    intervals: IntervalOptions | None = None,
     policies: Policies | None = None,
 ) -> int:
     """Score hits against labels. The Python twin is docrecall.score."""
@@ -89,15 +89,16 @@ def score(
         work = work._replace(batch_rows=batch_rows)
     if explain_plan:
         lines = explain(inputs, wanted, options, work, on_disk=out is not None)
-        with _printing():
+        with printing():
             print("\n".join(map(printable, lines)))
         return 0
-    with _progress() as progress:
-        scores = score_inputs(inputs, wanted, options, work._replace(progress=progress), out=out)
+    asked_for = (intervals or IntervalOptions()).asked()
+    with progress() as watch:
+        scores = score_inputs(inputs, wanted, options, work._replace(progress=watch), out=out, intervals=asked_for)
     if out is not None:
         print(f"docrecall: results are in {printable(out)}", file=sys.stderr)
     steps = None if follow_by is None else follow(scores, **follow_by)
-    with _printing():
+    with printing():
         if format == "table":
             terminal.print_scores(scores, terminal.console())
             if steps is not None:
@@ -130,9 +131,9 @@ def check(
 
     options = Options(**asdict(policies or Policies()))
     inputs = open_tables(named_paths(tables.hits), tables.labels, parse_mapping(tables.map, tables.read))
-    with _progress() as progress:
-        scores = check_inputs(inputs, options, progress, parse_all(measure) if measure else ())
-    with _printing():
+    with progress() as watch:
+        scores = check_inputs(inputs, options, watch, parse_all(measure) if measure else ())
+    with printing():
         if format == "json":
             print(files.to_json(scores))
         else:
@@ -182,11 +183,11 @@ def diagnose(
     budgets = None if budget is None else [] if budget == "none" else whole_numbers("--budget", budget)
     inputs = open_tables(named_paths(tables.hits), tables.labels, parse_mapping(tables.map, tables.read))
     plan = plan_diagnosis(inputs, inputs, ks, budgets)  # so that one pass scores all of it
-    with _progress() as progress:
-        scores = score_inputs(inputs, plan.measures, options, Work(progress=progress))
+    with progress() as watch:
+        scores = score_inputs(inputs, plan.measures, options, Work(progress=watch))
     told = explain(scores, ks, plan.budgets or budgets, baseline=baseline, seed=seed)
     means = convention_means(scores, ks) if conventions else None
-    with _printing():
+    with printing():
         if format == "table":
             diagnosis.print_diagnosis(scores, told, means, terminal.console())
         else:
@@ -194,6 +195,9 @@ def diagnose(
             if format in ("csv", "parquet"):
                 terminal.print_notices(scores, terminal.console(stderr=True))
     return 0
+
+
+app.command(compare)
 
 
 @app.command
@@ -231,13 +235,13 @@ def convert(
     }
     if explain:
         text = converting.explain(map=map, read=read, options=options, **tables)
-        with _printing():
+        with printing():
             print(text, end="")
         return 0
     if out is None:
         raise UsageError("convert needs --out, a folder for the tables, or --explain.")
     done = converting.convert(out, to=to, map=map, read=read, options=options, **tables)
-    with _printing():
+    with printing():
         terminal.print_converted(done, out, terminal.console())
     return 0
 
@@ -247,7 +251,7 @@ def demo() -> int:
     """Show what smaller chunks do to a naive and to a real number, on data that comes with docrecall."""
     from docrecall.demo import print_demo  # noqa: PLC0415
 
-    with _printing():
+    with printing():
         print_demo()
     return 0
 
@@ -260,54 +264,9 @@ def measures(
     """List the measures, what they mean, and their values without hits."""
     from docrecall.report.measures import print_measures  # noqa: PLC0415
 
-    with _printing():
+    with printing():
         print_measures(format)
     return 0
-
-
-@contextmanager
-def _progress() -> Iterator[Progress | None]:
-    """Give a function that shows rows, rate and time left on stderr, or None where nobody watches."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        yield None
-        return
-    from rich import progress as bars  # noqa: PLC0415
-
-    from docrecall.report.terminal import console  # noqa: PLC0415
-
-    columns = (
-        bars.TextColumn("{task.completed:,} of {task.total:,} rows"),
-        bars.BarColumn(),
-        bars.TextColumn("{task.fields[rate]}"),
-        bars.TimeRemainingColumn(),
-    )
-    with bars.Progress(*columns, console=console(stderr=True), transient=True) as shown:
-        task = shown.add_task("", total=1, rate="", visible=False)
-
-        def report(done: int, total: int) -> None:
-            speed = shown.tasks[task].speed
-            rate = f"{speed / 1e6:.1f} M rows/s" if speed else ""
-            shown.update(task, completed=done, total=total, rate=rate, visible=done < total)
-
-        yield report
-
-
-@contextmanager
-def _printing() -> Iterator[None]:
-    """Turn failures to print into an OutputError. A reader that has had enough is not one."""
-    try:
-        yield
-        sys.stdout.flush()
-    except (BrokenPipeError, DocrecallError):
-        raise
-    except OSError as error:
-        _drop_stdout()
-        raise OutputError(f"the results could not be printed: {error.strerror or type(error).__name__}.") from None
-
-
-def _drop_stdout() -> None:
-    """Send what is left in the buffer nowhere: Python would fail on it once more when it closes stdout."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -329,7 +288,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted.", INTERRUPTED)
     except BrokenPipeError:
-        _drop_stdout()
+        drop_stdout()
         return BROKEN_PIPE
     except BaseException as error:  # a panic of the engine is no Exception
         if isinstance(error, SystemExit | GeneratorExit):

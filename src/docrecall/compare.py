@@ -19,8 +19,9 @@ from docrecall.measures.definition import Ints
 from docrecall.measures.grammar import Measure, parse_all
 from docrecall.pairs import Both, Pairs, difference
 from docrecall.scores import Scores
-from docrecall.show import printable
+from docrecall.show import Displayed, printable
 from docrecall.slices import Tags, open_tags
+from docrecall.sources.mapping import parse_mapping
 from docrecall.stats.effects import standard_error
 from docrecall.stats.signs import EXACT
 from docrecall.store import load
@@ -46,7 +47,7 @@ POWER = 0.8
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Displayed):
     """Paired differences of runs, candidate less baseline.
 
     table: one row per pair of runs, measure and slice: baseline, candidate, measure, [slice], n_pairs (units with a
@@ -103,6 +104,8 @@ def compare(
     seed: int = 0,
     queries: Any = None,
     requests: Any = None,
+    map: Any = None,
+    read: Any = None,
 ) -> Comparison:
     """Compare runs over the units that are scored in both.
 
@@ -116,7 +119,7 @@ def compare(
     are resampled and flipped together, or what has an equal value in the column `cluster`.
     p is that of the two-sided sign-flip test: exact up to 20 pairs that differ, else by `resamples` random patterns.
     Runs that are identical have delta 0 and p 1. by, min_n: as for `Scores.summary`; slices are those of the baseline.
-    queries, requests: the tables with such columns, where results were loaded.
+    queries, requests, map, read: the tables with such columns, where results were loaded; as for `load`.
 
     The same seed gives the same bits for any number of threads. Raises UsageError for runs that were not scored alike
     (measures, labels, policies or versions; it says which), DataError for runs without a common unit.
@@ -132,7 +135,11 @@ def compare(
     couples = _couples(old, new, baseline, candidate)
     new = old if new is None else new
     names = old.measures if wanted is None else tuple(str(m) for m in wanted)
-    tags = _tags(old, new, queries, requests)
+    opened = {"queries": queries, "requests": requests}
+    key = old.scan().collect_schema()
+    given = Tags.of(open_tags(opened, parse_mapping(map, read), key, old.options), old.options)
+    of_old = next((tags for tags in (given, old.tags) if tags.tables), new.tags)
+    tags = of_old, next((tags for tags in (given, new.tags) if tags.tables), of_old)
     units = [old.units(), *([] if new is old else [new.units()])]
     sides = [(Side(old, a), Side(new, b)) for a, b in couples]
     by_query = old.means_of_queries or new.means_of_queries
@@ -188,17 +195,6 @@ def refuse_unlike(old: Scores, new: Scores, *, measures_named: bool) -> None:
             f"the runs were not scored alike and cannot be compared. They differ in {'; in '.join(unlike)}. Score both "
             "in the same way."
         )
-
-
-def _tags(old: Scores, new: Scores, queries: Any, requests: Any) -> tuple[Tags, Tags]:
-    """The tables whose columns part the units of either side: those given here, or its own, or the other's."""
-    if queries is not None or requests is not None:
-        key = old.scan().collect_schema()
-        opened = open_tags({"queries": queries, "requests": requests}, {}, key, old.options)
-        given = Tags.of(opened, old.options)
-        return given, given
-    first = old.tags if old.tags.tables else new.tags
-    return first, new.tags if new.tags.tables else first
 
 
 def _couples(
@@ -334,7 +330,7 @@ def _row(both: Both, how: How, *, judged: bool) -> dict[str, Any]:
     if judged and found.sample is not None and found.pairs is not None:
         p = stats.sign_flip_test(found.sample, resamples=how.resamples, seed=how.seed)
         flipped = int(found.sample.counts[found.sample.totals != 0].sum())
-        test = "sign-flip, exact" if flipped <= EXACT else "sign-flip, Monte Carlo"
+        test = "sign-flip (exact)" if flipped <= EXACT else "sign-flip (Monte Carlo)"
         effect = stats.effect_size(found.pairs)
         error, n = standard_error(found.sample), found.sample.n
         if error is not None:

@@ -33,9 +33,9 @@ ORDER = [
         "cuts verdicts pairs diagnose",
         "report.words report.structured staging merge journal store flips compare score writers convert",
         "plot.frames plot.theme plot.lines plot.dots plot.bars plot",
-        "report.terminal report.blocks report.markdown report.latex report.files report.diagnosis report.html",
-        "report.measures demo",
-        "arguments cli",
+        "report.terminal report.blocks report.markdown report.latex report.files report.diagnosis report.comparison",
+        "report.html report.measures demo",
+        "arguments printing commands cli",
     )
     for name in line.split()
 ]

@@ -42,7 +42,8 @@ class Page(HTMLParser):
 def results(*runs: str) -> list[Any]:
     """Every result that shows itself."""
     scores = dr.score({run: hits() for run in runs}, qrels(), "doc_recall@1,3")
-    return [scores, dr.diagnose(scores, [1, 3], resamples=10), dr.funnel(scores, "@3")]
+    compared = dr.compare(scores, resamples=10)
+    return [scores, dr.diagnose(scores, [1, 3], resamples=10), dr.funnel(scores, "@3"), compared]
 
 
 @pytest.mark.parametrize("result", results(NASTY, NASTY + "2"), ids=lambda result: type(result).__name__)
@@ -74,17 +75,19 @@ def test_pages_may_be_dark(result: Any) -> None:
 
 def test_scores_show_their_account() -> None:
     """Means with intervals, and below them what became of units and rows."""
-    scores, _, _ = results("a", "b")
+    scores, *_ = results("a", "b")
     text = Page(scores._repr_html_()).text
     assert "Scores: 2 runs, 4 of 4 units scored, 2 measures" in text
-    assert "0.5000 [0.0000, 1.0000]" in text
+    assert "0.5000 [0.000, 1.000]" in text
     assert "a: 2 of 2 units scored" in text
     assert "qrels: 2 rows read = 2 used" in text
 
 
 def test_verdicts_and_steps_are_shown() -> None:
-    """A diagnosis shows its verdicts, a funnel its steps."""
-    _, told, steps = results("a", "b")
+    """A diagnosis shows its verdicts, a funnel its steps, a comparison what it was tested by."""
+    _, told, steps, compared = results("a", "b")
+    assert "adjusted by Holm over 2 tests" in Page(compared._repr_html_()).text
+    assert "Comparison: 1 pairs of runs, 2 measures, 2 tests" in Page(compared._repr_html_()).text
     for verdict in told.verdicts["verdict"]:
         assert verdict in Page(told._repr_html_()).text
     for step in steps.steps:

@@ -99,18 +99,20 @@ def test_markdown_table() -> None:
 def test_runs_stand_beside_each_other() -> None:
     """Four runs fit beside each other, each mean with its interval; five are lines of their own, with their n."""
     few, many = [f"r{i}" for i in range(4)], [f"r{i}" for i in range(5)]
-    half, all_of_two = "0.5000 [0.0000, 1.0000]", "1.0000 [0.1581, 1.0000]"  # the second is (0.05 / 2)^(1 / 2)
+    half, all_of_two = "0.5000 [0.000, 1.000]", "1.0000 [0.158, 1.000]"  # the second is (0.05 / 2)^(1 / 2)
     table = next(iter(of_scores(scored(*few))))
     assert isinstance(table, Table)
     assert table.columns == ["mean of", *few]
     assert table.rows == [["doc_recall@1", *[half] * 4], ["doc_recall@3", *[all_of_two] * 4]]
     table = next(iter(of_scores(scored(*many))))
     assert isinstance(table, Table)
-    assert table.columns == ["run_id", "measure", "mean", "n", "n_null"]
-    assert table.rows == [[r, f"doc_recall@{k}", m, "2", "0"] for r in many for k, m in ((1, half), (3, all_of_two))]
+    assert table.columns == ["run_id", "measure", "mean", "interval", "n", "n_null"]
+    assert table.rows == [
+        [r, f"doc_recall@{k}", *m.split(" ", 1), "2", "0"] for r in many for k, m in ((1, half), (3, all_of_two))
+    ]
 
 
-@pytest.mark.parametrize("command", ["score", "diagnose"])
+@pytest.mark.parametrize("command", ["score", "diagnose", "compare"])
 @pytest.mark.parametrize("shown", ["latex", "markdown"])
 def test_commands(command: str, shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Both commands print both, with the account of queries and rows, and no letter of a run's name is a command."""
@@ -119,7 +121,7 @@ def test_commands(command: str, shown: str, tmp_path: Path, capsys: pytest.Captu
     assert main([command, f"--hits={log}", f"--qrels={labels}", f"--format={shown}"]) == 0
     out = capsys.readouterr().out
     escaped = latex_escape(NASTY) if shown == "latex" else markdown_escape(NASTY)
-    assert f"{escaped}: 2 of 2 units scored" in out
+    assert (f"b less {escaped}, " if command == "compare" else f"{escaped}: 2 of 2 units scored") in out
     assert NASTY not in out
     if shown == "latex":
         assert len(re.findall(r"\\begin{", out)) == len(re.findall(r"\\end{", out))

@@ -10,6 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import docrecall as dr
+from docrecall.cli import main
 from docrecall.plot import frames
 from tests.plot.logs import MANUAL, labels, log, scored, two
 
@@ -26,7 +27,7 @@ def test_recall_under_both_cuts() -> None:
             "n": [2] * 6,
         }
     )
-    assert_frame_equal(frame.drop("ci_low", "ci_high"), expected)
+    assert_frame_equal(frame.drop("ci_low", "ci_high", "level"), expected)
     assert frame.schema == frames.RECALL_SCHEMA
 
 
@@ -84,7 +85,7 @@ def test_frontier() -> None:
             "best": [True] * 4,
         }
     )
-    assert_frame_equal(frame.drop("ci_low", "ci_high"), expected)
+    assert_frame_equal(frame.drop("ci_low", "ci_high", "level"), expected)
     assert frame.schema == frames.FRONTIER_SCHEMA
     other = frames.frontier(two(), [30])
     assert other.select("tokens", "recall", "best").rows() == [(30.0, 0.5, True), (20.0, 0.5, True)]
@@ -181,7 +182,7 @@ def test_slices() -> None:
             "judged": [True] * 6,
         }
     )
-    assert_frame_equal(frame.drop("ci_low", "ci_high"), expected)
+    assert_frame_equal(frame.drop("ci_low", "ci_high", "level"), expected)
     assert frame.schema == frames.SLICES_SCHEMA
     few = frames.slices(sliced(), ["language"], "doc_recall@1", ["b"])
     assert few.select("mean", "judged", "ci_low").rows() == [(0.5, False, None)] * 3
@@ -253,3 +254,15 @@ def test_results_of_another_kind(kind: Any) -> None:
 def test_one_name_is_a_list_of_one() -> None:
     """A run that is named alone is not a list of letters."""
     assert frames.recall(two(), [1], runs="w20").equals(frames.recall(two(), [1], runs=["w20"]))
+
+
+def test_results_that_were_written_at_another_level(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The level is that of the intervals that are drawn."""
+    for name, frame in (("h", log(*MANUAL, n=10)), ("q", labels(10))):
+        frame.write_parquet(tmp_path / f"{name}.parquet")
+    argv = [f"--hits={tmp_path / 'h.parquet'}", f"--qrels={tmp_path / 'q.parquet'}", f"--out={tmp_path / 'out'}"]
+    assert main(["score", *argv, "--measure=doc_recall@3", "--measure=doc_recall@3docs", "--level=0.8"]) == 0
+    written = dr.load(tmp_path / "out")
+    assert frames.recall(written)["level"].unique().to_list() == [0.8]
+    assert frames.recall(two(), [1])["level"].unique().to_list() == [0.95]
+    assert "bands: 80 % intervals" in str(dr.plot.recall(written).to_dict()["title"])

@@ -146,7 +146,10 @@ def slices(
     dot = base.mark_point(size=60, opacity=1, fill="white").encode(x=x, shape=styles.shape, tooltip=tips)
     full = base.transform_filter("datum.judged").mark_point(size=60, opacity=1, filled=True)
     units = accounted(scores.accounting.filter(pl.col("run_id").is_in(list(of))))
-    about = [*([f"run {next(iter(of.values()))}"] if len(of) == 1 else []), f"{units}; 95 % intervals of the means"]
+    about = [
+        *([f"run {next(iter(of.values()))}"] if len(of) == 1 else []),
+        f"{units}; {100 * frame['level'][0]:g} % intervals of the means",
+    ]
     few = [f"hollow: fewer than {min_n} values, not to be judged"] if not frame["judged"].all() else []
     return (
         alt.layer(bar, dot, full.encode(x=x, shape=styles.shape, tooltip=tips))

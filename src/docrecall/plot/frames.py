@@ -23,9 +23,12 @@ from docrecall.summary import MIN_N
 SHARE = "share"
 NO_VALUE = "(no value)"
 _KS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
-_INTERVAL = {"ci_low": pl.Float64(), "ci_high": pl.Float64()}
+_ENDS = {"ci_low": pl.Float64(), "ci_high": pl.Float64()}
+_INTERVAL = {**_ENDS, "level": pl.Float64()}
+_LEVEL = 0.95
 RECALL_SCHEMA = pl.Schema(
-    {"run_id": pl.String(), "cut": pl.String(), "k": pl.Int64(), "recall": pl.Float64(), **_INTERVAL, "n": pl.Int64()}
+    {"run_id": pl.String(), "cut": pl.String(), "k": pl.Int64(), "recall": pl.Float64(), **_INTERVAL}
+    | {"n": pl.Int64()}
 )
 FRONTIER_SCHEMA = pl.Schema(
     {
@@ -44,7 +47,7 @@ DIFFERENCES_SCHEMA = pl.Schema(
         **dict.fromkeys(("baseline", "candidate", "measure", "cut", "slice"), pl.String()),
         "n_pairs": pl.Int64(),
         "delta": pl.Float64(),
-        **_INTERVAL,
+        **_ENDS,
         "prefers": pl.String(),
         "unit": pl.String(),
     }
@@ -72,7 +75,7 @@ FUNNEL_SCHEMA = pl.Schema(
 
 
 def recall(scores: Scores, ks: Sequence[int] | None = None, runs: Sequence[str] | None = None) -> pl.DataFrame:
-    """Give doc_recall under both cuts: run_id, cut ("chunks" or "docs"), k, recall, ci_low, ci_high, n.
+    """Give doc_recall under both cuts: run_id, cut ("chunks" or "docs"), k, recall, ci_low, ci_high, level, n.
 
     ks: None takes 1, 2, 3, 5, 10, 20, .. as far as the longest list of hits goes, or, after `load`, the written ones.
     runs: which, and in which order; None takes all. recall is null where a run has nothing scored, the interval where
@@ -112,9 +115,9 @@ def _written(scores: Scores, unit: str) -> set[int]:
 
 
 def frontier(scores: Scores, budgets: Sequence[int] | None = None, runs: Sequence[str] | None = None) -> pl.DataFrame:
-    """Give recall at several budgets of tokens: run_id, measure, budget, tokens, recall, ci_low, ci_high, n, best.
+    """Give recall at several budgets of tokens: run_id, measure, budget, tokens, recall, ci_low, ci_high, level, ..
 
-    measure: doc_recall, and evidence_recall where passages were given. tokens: the mean number that was really given.
+    .. n, best. measure: doc_recall, and evidence_recall where passages were given. tokens: the mean that was given.
     best: no other of these runs has a higher mean at that budget; null without a mean. budgets: None takes 1, 2, 4 and
     8 of the largest chunk, or, after `load`, the written ones. runs: as for `recall`.
 
@@ -157,7 +160,7 @@ def slices(
     *,
     min_n: int = MIN_N,
 ) -> pl.DataFrame:
-    """Give the means of one measure by slice: run_id, slice, n, mean, ci_low, ci_high, judged.
+    """Give the means of one measure by slice: run_id, slice, n, mean, ci_low, ci_high, level, judged.
 
     by: a column of queries or requests, or several, whose values are then joined. measure: None takes the first that
     was scored, but for naive_recall. judged: whether a slice has at least min_n values; others have no interval.
@@ -170,9 +173,11 @@ def slices(
         raise UsageError("by= names no column of queries or requests.")
     wanted = first_real(scores) if measure is None else parse(measure)
     told = scores.under([wanted])
-    summary = told.summary(by=by, min_n=min_n).filter(measure=str(wanted))
+    summary = told.summary(by=by, min_n=min_n, level=_LEVEL).filter(measure=str(wanted))
     parts = summary.with_columns(
-        slice=_slice(summary.columns[1 : summary.columns.index("measure")]), judged=pl.col("n") >= min_n
+        slice=_slice(summary.columns[1 : summary.columns.index("measure")]),
+        judged=pl.col("n") >= min_n,
+        level=pl.lit(_LEVEL),
     ).partition_by("run_id", as_dict=True)
     order = chosen(scores.accounting["run_id"], runs)
     there = [parts[run,].select(*SLICES_SCHEMA) for run in order if (run,) in parts]
@@ -304,8 +309,9 @@ def _check_kind(given: object, *kinds: type) -> None:
 
 
 def _means(scores: Scores) -> dict[tuple[str, str], dict[str, Any]]:
-    return {(row["run_id"], row["measure"]): row for row in scores.summary().to_dicts()}
+    level = scores.intervals.how.level  # of what `summary` shows: results may have been written at another one
+    return {(row["run_id"], row["measure"]): row | {"level": level} for row in scores.summary().to_dicts()}
 
 
 def _interval(row: dict[str, Any]) -> dict[str, Any]:
-    return {"ci_low": row["ci_low"], "ci_high": row["ci_high"]}
+    return {column: row[column] for column in ("ci_low", "ci_high", "level")}

@@ -85,5 +85,9 @@ def _about(scores: Scores, frame: pl.DataFrame, *more: str) -> list[str]:
     runs = frame["run_id"].unique().to_list()
     units = accounted(scores.accounting.filter(pl.col("run_id").is_in(runs)))
     if frame["ci_low"].is_not_null().any():
-        units += "; bands: 95 % intervals of the means" if len(runs) <= MOST_BANDS else "; intervals: for up to 6 runs"
+        units += (
+            f"; bands: {100 * frame['level'][0]:g} % intervals of the means"
+            if len(runs) <= MOST_BANDS
+            else "; intervals: for up to 6 runs"
+        )
     return [*([f"run {shown(runs[0])}"] if len(runs) == 1 else more), units]

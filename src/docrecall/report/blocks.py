@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import polars as pl
 
 from docrecall.funnel import Funnel
-from docrecall.report.words import accounts, decision_table, funnel_notes, notices, number, with_ceiling
+from docrecall.report.words import (
+    accounts,
+    decision_table,
+    funnel_notes,
+    mean_cell,
+    notices,
+    number,
+    rows_of_means,
+)
 from docrecall.scores import Scores
 
 MOST_RUNS = 4  # beside each other; more runs than that stand below each other
@@ -33,7 +43,9 @@ Block = Table | Lines
 def of_scores(scores: Scores, funnel: Funnel | None = None) -> Iterator[Block]:
     """Means, then accounts and findings, then decisions and the funnel where there are any."""
     if scores.measures:
-        yield means(scores.summary().to_dicts(), scores.measures)
+        yield means(scores.summary(), scores.measures)
+    if scores.slices is not None:
+        yield Table(*rows_of_means(scores.slices))
     yield Lines([*accounts(scores), *notices(scores)])
     if told := decision_table(scores):
         yield Table(*told)
@@ -41,30 +53,14 @@ def of_scores(scores: Scores, funnel: Funnel | None = None) -> Iterator[Block]:
         yield from of_funnel(funnel)
 
 
-def means(rows: Sequence[dict[str, Any]], measures: Iterable[str]) -> Table:
+def means(summary: pl.DataFrame, measures: Iterable[str]) -> Table:
     """Measures down and runs across, or, where there are many runs, one line per run and measure."""
+    rows = summary.to_dicts()
     runs = list(dict.fromkeys(row["run_id"] for row in rows))
-    if len(runs) <= MOST_RUNS:
-        at = {(row["run_id"], row["measure"]): row for row in rows}
-        return Table(["mean of", *runs], [[m, *(mean(at[run, m]) for run in runs)] for m in measures])
-    columns = ["run_id", "measure", "mean", "n", "n_null"]
-    cells = [[r["run_id"], r["measure"], with_interval(r), f"{r['n']:,}", f"{r['n_null']:,}"] for r in rows]
-    return Table(*with_ceiling(columns, cells, list(rows)), left=2)
-
-
-def mean(row: dict[str, Any]) -> str:
-    """A mean with its interval; its n where scored units have no value, and its ceiling where that is below 1."""
-    notes = [f"n={row['n']:,}"] if row["n_null"] else []
-    if row["ceiling"] is not None and row["ceiling"] < 1:
-        notes.append(f"at most {number(row['ceiling'])}")
-    return f"{with_interval(row)} ({', '.join(notes)})" if notes else with_interval(row)
-
-
-def with_interval(row: dict[str, Any]) -> str:
-    """A mean, and its interval where there is one."""
-    if row["ci_low"] is None or row["ci_high"] is None:
-        return number(row["mean"])
-    return f"{number(row['mean'])} [{number(row['ci_low'])}, {number(row['ci_high'])}]"
+    if len(runs) > MOST_RUNS:
+        return Table(*rows_of_means(summary))
+    at = {(row["run_id"], row["measure"]): row for row in rows}
+    return Table(["mean of", *runs], [[m, *(mean_cell(at[run, m]) for run in runs)] for m in measures])
 
 
 def of_funnel(funnel: Funnel) -> Iterator[Block]:

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from itertools import islice
 
+from docrecall.compare import Comparison
 from docrecall.diagnose import Diagnosis
 from docrecall.funnel import Funnel
 from docrecall.report.blocks import Block, Lines, Table, of_funnel, of_scores
+from docrecall.report.comparison import of_comparison
 from docrecall.report.diagnosis import of_diagnosis
 from docrecall.scores import Scores
 from docrecall.show import printable
@@ -33,6 +35,8 @@ def display(result: object) -> str:
     match result:
         case Scores():
             return to_html(of_scores(result), repr(result).strip("<>"))
+        case Comparison():
+            return to_html(of_comparison(result), repr(result).strip("<>"))
         case Diagnosis():
             return to_html(of_diagnosis(result), "Why the number moved")
         case Funnel():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import polars as pl
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -12,7 +13,7 @@ from rich.text import Text
 from docrecall.convert import Converted
 from docrecall.findings import describe
 from docrecall.funnel import Funnel
-from docrecall.report.words import accounts, decision_table, funnel_notes, notices, number, with_ceiling
+from docrecall.report.words import accounts, decision_table, funnel_notes, mean_cell, notices, number, rows_of_means
 from docrecall.scores import Scores
 from docrecall.show import printable
 
@@ -49,20 +50,16 @@ def means(scores: Scores, width: int) -> Table:
     rows = scores.summary().to_dicts()
     runs = list(dict.fromkeys(row["run_id"] for row in rows))
     by_cell = {(row["run_id"], row["measure"]): row for row in rows}
-    lines = [["mean of", *runs], *([m, *(_cell(by_cell[run, m]) for run in runs)] for m in scores.measures)]
+    lines = [["mean of", *runs], *([m, *(mean_cell(by_cell[run, m]) for run in runs)] for m in scores.measures)]
     if sum(2 + max(len(printable(cell)) for cell in column) for column in zip(*lines, strict=True)) <= width:
         return grid(lines[0], lines[1:])
-    columns = ["run_id", "measure", "mean", "n", "n_null"]
-    cells = [[r["run_id"], r["measure"], number(r["mean"]), f"{r['n']:,}", f"{r['n_null']:,}"] for r in rows]
-    return grid(*with_ceiling(columns, cells, rows), left=2)
+    return slices_table(scores.summary())
 
 
-def _cell(row: dict[str, Any]) -> str:
-    """The mean, and beside it its n where scored units have no value, and its ceiling where that is below 1."""
-    notes = [f"n={row['n']:,}"] if row["n_null"] else []
-    if row["ceiling"] is not None and row["ceiling"] < 1:
-        notes.append(f"at most {number(row['ceiling'])}")
-    return f"{number(row['mean'])} ({', '.join(notes)})" if notes else number(row["mean"])
+def slices_table(slices: pl.DataFrame) -> Table:
+    """One line per run, slice and measure."""
+    columns, cells, left = rows_of_means(slices)
+    return grid(columns, cells, left=left)
 
 
 def funnel_table(funnel: Funnel, width: int) -> Table:
@@ -97,6 +94,8 @@ def print_scores(scores: Scores, to: Console) -> None:
     """Print means, accounts and findings."""
     if scores.measures:
         to.print(means(scores, to.width))
+    if scores.slices is not None:
+        to.print(slices_table(scores.slices))
     for line in accounts(scores):
         to.print(Text(line))
     if told := decision_table(scores):

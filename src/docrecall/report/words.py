@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import polars as pl
+
 from docrecall import findings
 from docrecall.funnel import Funnel, answers_logged
 from docrecall.scores import Scores
@@ -22,6 +24,57 @@ _REASONS = {
 def number(value: float | None) -> str:
     """Give a mean with four decimals; null is said, never shown as 0."""
     return "null" if value is None else f"{value:.4f}"
+
+
+def interval(row: Mapping[str, Any], *, signed: bool = False) -> str:
+    """Give the ends of an interval; nothing where there is none."""
+    if row["ci_low"] is None:
+        return ""
+    sign = "+" if signed else ""
+    return f"[{row['ci_low']:{sign}.3f}, {row['ci_high']:{sign}.3f}]"
+
+
+def mean_cell(row: Mapping[str, Any]) -> str:
+    """The mean, its interval, its n where scored units have no value, and its ceiling where that is below 1."""
+    notes = [f"n={row['n']:,}"] if row["n_null"] else []
+    if row["ceiling"] is not None and row["ceiling"] < 1:
+        notes.append(f"at most {number(row['ceiling'])}")
+    mean = f"{number(row['mean'])} {interval(row)}".rstrip()
+    return f"{mean} ({', '.join(notes)})" if notes else mean
+
+
+def rows_of_means(summary: pl.DataFrame) -> tuple[list[str], list[list[str]], int]:
+    """Head and rows of a table with one line per run, slice and measure, and how many of its columns are words."""
+    rows = summary.to_dicts()
+    names = summary.columns[: summary.columns.index("mean")]
+    cells = [
+        [
+            *("null" if r[c] is None else str(r[c]) for c in names),
+            number(r["mean"]),
+            interval(r),
+            f"{r['n']:,}",
+            f"{r['n_null']:,}",
+        ]
+        for r in rows
+    ]
+    return *with_ceiling([*names, "mean", "interval", "n", "n_null"], cells, rows), len(names)
+
+
+def how_intervals(scores: Scores) -> list[str]:
+    """Say how intervals were made, where there are any, and what was not judged."""
+    frames = [frame for frame in (scores.summary(), scores.slices) if frame is not None]
+    methods = sorted({method for frame in frames for method in frame["ci_method"].drop_nulls()})
+    if not methods:
+        return []
+    parting, how = scores.intervals
+    together = f", units of equal {printable(parting.cluster)} together" if parting.cluster else ""
+    lines = [
+        f"intervals: {how.level:.0%} bootstrap ({', '.join(methods)}), {how.resamples:,} resamples, "
+        f"seed {how.seed}{together}"
+    ]
+    if parting.by:
+        lines.append(f"slices of fewer than {parting.min_n:,} values are not judged: they have no interval")
+    return lines
 
 
 def with_ceiling(
@@ -54,6 +107,7 @@ def accounts(scores: Scores) -> list[str]:
     """Lines for each run: its units, its weights, its ceiling, its decisions; one per table; one for the policies."""
     return [
         *(account(row) for row in scores.accounting.to_dicts()),
+        *how_intervals(scores),
         *limits(scores),
         *_decisions(scores),
         *(rows_account(row) for row in scores.rows.to_dicts()),
