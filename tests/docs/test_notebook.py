@@ -47,7 +47,7 @@ def test_notebook_runs(path: Path, tmp_path: Path) -> None:
     shown = [output for cell in cells for output in cell["outputs"]]
     assert [output for output in shown if output.get("name") == "stderr"] == []
     kinds = [kind for output in shown for kind in output.get("data", {})]
-    assert kinds.count("image/svg+xml") >= 4
+    assert kinds.count("image/svg+xml") >= 5
     pages = ["".join(output["data"]["text/html"]) for output in shown if "text/html" in output.get("data", {})]
     assert any('class="docrecall' in page and "148 of 173 units scored" in page for page in pages)
 
