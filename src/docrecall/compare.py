@@ -56,12 +56,15 @@ class Comparison(Displayed):
       p_adjusted, wins, ties, losses (pairs in which the candidate is higher, equal, lower), effect_size (the mean
       difference over its standard deviation), smallest_difference (the true difference that this many pairs would have
       shown with a power of 80 %), paired_by ("request" or "query"), test. Nulls stand where there is too little to say.
+    accounting: what became of the units of each run that was compared: side ("baseline" or "candidate"; null where both
+      are of the same scores) and the columns of `Scores.accounting`.
     by, cluster, min_n: how units were parted. Slices with fewer pairs than min_n are shown and not judged.
     adjustment: "holm" over all measures and pairs of runs, or "benjamini-hochberg" where there are slices.
     family: how many tests were adjusted for each other. level, resamples, seed: of intervals and tests.
     """
 
     table: pl.DataFrame
+    accounting: pl.DataFrame
     by: tuple[str, ...]
     cluster: str | None
     min_n: int
@@ -149,6 +152,7 @@ def compare(
     adjusted = stats.benjamini_hochberg(ps) if parting.by else stats.holm(ps)
     return Comparison(
         table.with_columns(pl.Series("p_adjusted", adjusted, dtype=pl.Float64)),
+        _accounts(old, new, couples),
         parting.by,
         cluster,
         min_n,
@@ -158,6 +162,18 @@ def compare(
         resamples,
         seed,
         partial(find_flips, sides, paired, names),
+    )
+
+
+def _accounts(old: Scores, new: Scores, couples: Sequence[tuple[str, str]]) -> pl.DataFrame:
+    """The accounts of the runs that are compared."""
+    befores, afters = ({couple[side] for couple in couples} for side in (0, 1))
+    wanted: list[tuple[str | None, Scores, set[str]]] = [("baseline", old, befores), ("candidate", new, afters)]
+    if new is old:
+        wanted = [(None, old, befores | afters)]
+    return pl.concat(
+        scores.accounting.filter(pl.col("run_id").is_in(runs)).select(pl.lit(side, pl.String).alias("side"), pl.all())
+        for side, scores, runs in wanted
     )
 
 

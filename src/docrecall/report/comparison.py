@@ -18,7 +18,7 @@ from docrecall.report.latex import to_latex
 from docrecall.report.markdown import to_markdown
 from docrecall.report.structured import SCHEMA_VERSION, plain_rows
 from docrecall.report.terminal import grid
-from docrecall.report.words import interval, number
+from docrecall.report.words import account, interval, number
 from docrecall.show import printable
 
 Format = Literal["json", "csv", "markdown", "latex", "parquet"]
@@ -40,11 +40,16 @@ def as_plain(told: Comparison, *, flips: bool = False) -> dict[str, Any]:
         "seed": told.seed,
     }
     more = {"flips": plain_rows(told.flips)} if flips else {}
-    return {"schema_version": SCHEMA_VERSION, "comparison": {"rows": plain_rows(told.table), **how, **more}}
+    accounts = told.accounting.to_dicts()
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "accounting": accounts,
+        "comparison": {"rows": plain_rows(told.table), **how, **more},
+    }
 
 
 def as_table(told: Comparison) -> pl.DataFrame:
-    """The table, with how tests and intervals were made in every row."""
+    """The table, with the account of both runs, and how tests and intervals were made, in every row."""
     how = {
         "adjustment": told.adjustment,
         "family": told.family,
@@ -52,7 +57,12 @@ def as_table(told: Comparison) -> pl.DataFrame:
         "resamples": told.resamples,
         "seed": told.seed,
     }
-    return told.table.with_columns(pl.lit(value).alias(name) for name, value in how.items())
+    table = told.table
+    for side in ("baseline", "candidate"):
+        accounts = told.accounting.filter((pl.col("side") == side) | pl.col("side").is_null()).drop("side")
+        named = accounts.rename({c: side if c == "run_id" else f"{side}_{c}" for c in accounts.columns})
+        table = table.join(named, on=side, how="left", maintain_order="left", validate="m:1")
+    return table.with_columns(pl.lit(value).alias(name) for name, value in how.items())
 
 
 def write(told: Comparison, how: Format, *, flips: bool = False) -> None:
@@ -158,11 +168,13 @@ def _pairs(table: pl.DataFrame) -> Iterator[tuple[tuple[str, str], pl.DataFrame]
 
 
 def about(told: Comparison) -> list[str]:
-    """How intervals and tests were made, and what is not judged."""
+    """The accounts of the runs, how intervals and tests were made, and what is not judged."""
     methods = ", ".join(sorted(told.table["ci_method"].drop_nulls().unique())) or "none"
     tests = sorted(told.table["test"].drop_nulls().unique())
     names = {"holm": "Holm", "benjamini-hochberg": "Benjamini-Hochberg"}
+    accounts = [f"{row['side']} {account(row)}" if row["side"] else account(row) for row in told.accounting.to_dicts()]
     lines = [
+        *accounts,
         f"intervals: {told.level:.0%} bootstrap of the paired differences ({methods}), {told.resamples:,} resamples, "
         f"seed {told.seed}",
         f"p: two-sided test, {' and '.join(tests) or 'sign-flip'}, {told.resamples:,} resamples, seed {told.seed}; "

@@ -39,7 +39,9 @@ def grid(columns: list[str], rows: list[list[str]], *, left: int = 1) -> Table:
     """A plain table; the first `left` columns are text, the others numbers."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for index, column in enumerate(columns):
-        table.add_column(Text(printable(column)), justify="left" if index < left else "right", no_wrap=index >= left)
+        # Where a terminal is narrow, names go on in the next line: nothing is cut off.
+        name, is_text = Text(printable(column)), index < left
+        table.add_column(name, justify="left" if is_text else "right", no_wrap=not is_text, overflow="fold")
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
     return table
@@ -53,12 +55,12 @@ def means(scores: Scores, width: int) -> Table:
     lines = [["mean of", *runs], *([m, *(mean_cell(by_cell[run, m]) for run in runs)] for m in scores.measures)]
     if sum(2 + max(len(printable(cell)) for cell in column) for column in zip(*lines, strict=True)) <= width:
         return grid(lines[0], lines[1:])
-    return slices_table(scores.summary())
+    return lines_table(scores.summary())
 
 
-def slices_table(slices: pl.DataFrame) -> Table:
+def lines_table(summary: pl.DataFrame) -> Table:
     """One line per run, slice and measure."""
-    columns, cells, left = rows_of_means(slices)
+    columns, cells, left = rows_of_means(summary)
     return grid(columns, cells, left=left)
 
 
@@ -95,7 +97,7 @@ def print_scores(scores: Scores, to: Console) -> None:
     if scores.measures:
         to.print(means(scores, to.width))
     if scores.slices is not None:
-        to.print(slices_table(scores.slices))
+        to.print(lines_table(scores.slices))
     for line in accounts(scores):
         to.print(Text(line))
     if told := decision_table(scores):

@@ -47,17 +47,18 @@ def rows_of_means(summary: pl.DataFrame) -> tuple[list[str], list[list[str]], in
     """Head and rows of a table with one line per run, slice and measure, and how many of its columns are words."""
     rows = summary.to_dicts()
     names = summary.columns[: summary.columns.index("mean")]
+    intervals = ["interval"] if summary["ci_low"].is_not_null().any() else []
     cells = [
         [
             *("null" if r[c] is None else str(r[c]) for c in names),
             number(r["mean"]),
-            interval(r),
+            *(interval(r) for _ in intervals),
             f"{r['n']:,}",
             f"{r['n_null']:,}",
         ]
         for r in rows
     ]
-    return *with_ceiling([*names, "mean", "interval", "n", "n_null"], cells, rows), len(names)
+    return *with_ceiling([*names, "mean", *intervals, "n", "n_null"], cells, rows), len(names)
 
 
 def how_intervals(scores: Scores) -> list[str]:
