@@ -98,13 +98,20 @@ def test_the_best_at_a_budget() -> None:
     assert frame.filter("best").select("run_id", "budget").rows() == [("a", 10), ("a", 20), ("b", 10)]
 
 
-def test_passages_are_drawn_where_they_were_given() -> None:
-    """With evidence and spans the frontier has a second measure."""
+def test_passages_are_drawn_where_they_were_given(tmp_path: Path) -> None:
+    """With evidence and spans the frontier has a second measure; after load where it was written."""
     spans = log("manual", "faq").with_columns(chunk_start=pl.lit(0), chunk_end=pl.lit(100))
     evidence = pl.DataFrame({"query_id": ["q0"], "evidence_id": ["e"], "doc_id": ["manual"], "start": [5], "end": [9]})
     scores = dr.score(spans, labels(), "doc_recall@1", evidence=evidence)
     frame = frames.frontier(scores, [10])
     assert frame.select("measure", "recall", "n").rows() == [("doc_recall", 0.5, 2), ("evidence_recall", 1.0, 1)]
+
+    measures = ["doc_recall@10tokens", "context_tokens@10tokens"]
+    given = {"hits": spans, "qrels": labels(), "evidence": evidence}
+    dr.score(**given, measures=measures, out=tmp_path / "a")
+    assert frames.frontier(dr.load(tmp_path / "a"))["measure"].to_list() == ["doc_recall"]
+    dr.score(**given, measures=[*measures, "evidence_recall@10tokens"], out=tmp_path / "b")
+    assert frames.frontier(dr.load(tmp_path / "b"))["measure"].to_list() == ["doc_recall", "evidence_recall"]
 
 
 def test_no_frontier_without_tokens() -> None:

@@ -117,9 +117,9 @@ def _written(scores: Scores, unit: str) -> set[int]:
 def frontier(scores: Scores, budgets: Sequence[int] | None = None, runs: Sequence[str] | None = None) -> pl.DataFrame:
     """Give recall at several budgets of tokens: run_id, measure, budget, tokens, recall, ci_low, ci_high, level, ..
 
-    .. n, best. measure: doc_recall, and evidence_recall where passages were given. tokens: the mean that was given.
-    best: no other of these runs has a higher mean at that budget; null without a mean. budgets: None takes 1, 2, 4 and
-    8 of the largest chunk, or, after `load`, the written ones. runs: as for `recall`.
+    .. n, best. measure: doc_recall, and evidence_recall where passages were given (after `load`: where it was written).
+    tokens: the mean that was given. best: no other of these runs has a higher mean at that budget; null without a mean.
+    budgets: None takes 1, 2, 4 and 8 of the largest chunk, or, after `load`, the written ones. runs: as for `recall`.
 
     Raises UsageError where nobody counted tokens, and as `recall` does.
     """
@@ -130,7 +130,9 @@ def frontier(scores: Scores, budgets: Sequence[int] | None = None, runs: Sequenc
             "; ".join(note for note in plan.notes if note.startswith("tokens:")) or "no budgets were given."
         )
     columns = {cut: plan.by_cut[cut] for cut in plan.by_cut if cut.unit == "tokens"}
-    drawn = [c for c in ("doc_recall", "evidence_recall") if all(c in of for of in columns.values())]
+    drawn = ["doc_recall"]
+    if all(_at_hand(scores, of.get("evidence_recall")) for of in columns.values()):
+        drawn.append("evidence_recall")
     means = _means(scores.under([of[c] for of in columns.values() for c in (*drawn, "context_tokens")]))
     rows = [
         {
@@ -150,6 +152,11 @@ def frontier(scores: Scores, budgets: Sequence[int] | None = None, runs: Sequenc
     ]
     best = pl.col("recall") == pl.col("recall").max().over("measure", "budget")
     return pl.DataFrame(rows, schema=FRONTIER_SCHEMA).with_columns(best=best)
+
+
+def _at_hand(scores: Scores, measure: Measure | None) -> bool:
+    """Whether a measure can be had: it was written, or the tables are there to be read once more."""
+    return measure is not None and (scores.opened is not None or str(measure) in scores.measures)
 
 
 def slices(
