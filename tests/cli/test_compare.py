@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +187,31 @@ def test_score_by_slices(argv: list[str], tmp_path: Path, capsys: pytest.Capture
     assert [(r["run_id"], r["lang"], r["n"], r["n_total"]) for r in rows][:2] == [
         ("new", "d[e]", "10", "30"), ("new", "en", "20", "30"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["date", "duration", "float", "flag", "enum"])
+def test_slices_of_any_type_are_printed(
+    kind: str, tables: dict[str, Path], argv: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What JSON has no word for is text there, NaN is null, and nothing fails."""
+    column = {
+        "date": pl.Series([date(2026, 11, 1 + i % 2) for i in range(N)]),
+        "duration": pl.Series([timedelta(days=i % 2) for i in range(N)]),
+        "float": pl.Series([math.nan if i % 2 else 0.5 for i in range(N)]),
+        "flag": pl.Series([i % 2 == 0 for i in range(N)]),
+        "enum": pl.Series(["a", "b"] * 15, dtype=pl.Enum(["b", "a"])),
+    }[kind]
+    write(tables["queries"], pl.read_parquet(tables["queries"]).with_columns(column.alias("kind")))
+    expected = {"date": "2026-11-01", "duration": "PT0S", "float": 0.5, "flag": True, "enum": "a"}[kind]
+    for command in ("score", "compare"):
+        document = json.loads(printed(capsys, command, *argv, "--by=kind", "--format=json"))
+        rows = document["slices"] if command == "score" else document["comparison"]["rows"]
+        assert expected in {row["kind"] for row in rows}
+        assert len({row["kind"] for row in rows}) == 2
+        for shown in ("table", "csv", "markdown"):
+            assert printed(capsys, command, *argv, "--by=kind", f"--format={shown}")
+    printed(capsys, "score", *argv, "--by=kind", f"--out={tmp_path / 'out'}")
+    assert dr.load(tmp_path / "out").slices is not None
 
 
 def test_intervals_of_a_run_are_kept(argv: list[str], tmp_path: Path) -> None:
