@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 GROUPS := build tests lint bench data fuzz lock
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-system check lint types format diff fuzz bench publish data data-check docs wheel lock clean
+.PHONY: help setup demo test test-system check lint types format diff fuzz bench publish data data-check docs figures wheel lock clean
 
 help: ## List the chores
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ $(VENV)/.core: requirements/core.txt requirements/build.txt pyproject.toml
 $(VENV)/.%: requirements/%.txt $(VENV)/.core
 	$(PIP) install --require-hashes -r requirements/core.txt -r $<
 	@touch $@
+
+# The suite draws charts too.
+$(VENV)/.tests: $(VENV)/.plots
 
 setup: $(VENV)/.core $(VENV)/.tests $(VENV)/.lint ## Set up for work on the code
 
@@ -75,11 +78,16 @@ data-check: $(VENV)/.data ## Compare data/ with a rebuild, byte for byte
 docs: $(VENV)/.core ## Write the generated parts of the README again
 	$(BIN)/python docs/generate.py
 
+figures: $(VENV)/.plots ## Draw the figures of the README again
+	$(BIN)/python docs/figures.py
+
 wheel: $(VENV)/.core ## Build the wheel into dist/
 	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
 
 lock: $(VENV)/.lock ## Lock the dependencies of every group, for all supported Pythons
 	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -q -o requirements/core.txt
+	$(BIN)/uv pip compile pyproject.toml --extra plots -c requirements/core.txt --universal --python-version 3.11 \
+		--generate-hashes --no-header --no-annotate -q -o requirements/plots.txt
 	for group in $(GROUPS); do \
 		$(BIN)/uv pip compile --group $$group -c requirements/core.txt --universal --python-version 3.11 \
 			--generate-hashes --no-header --no-annotate -q -o requirements/$$group.txt || exit 1; \

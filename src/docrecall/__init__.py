@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from docrecall.version import __version__
 
 if TYPE_CHECKING:
-    from docrecall import stats
+    from docrecall import plot, stats
     from docrecall.compare import Comparison, compare
     from docrecall.convention_means import convention_means
     from docrecall.diagnose import Diagnosis, diagnose
     from docrecall.errors import (
         DataError,
         DocrecallError,
+        ExtraError,
         InputError,
         InputTypeError,
         MeasureError,
@@ -36,6 +37,7 @@ __all__ = [
     "DataError",
     "Diagnosis",
     "DocrecallError",
+    "ExtraError",
     "Funnel",
     "InputError",
     "InputTypeError",
@@ -51,6 +53,7 @@ __all__ = [
     "doc_recall",
     "funnel",
     "load",
+    "plot",
     "score",
     "stats",
 ]
@@ -74,8 +77,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "stats":
-        return import_module("docrecall.stats")
+    if name in ("plot", "stats"):
+        return import_module(f"docrecall.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'docrecall' has no attribute {name!r}")
     value = getattr(import_module(f"docrecall.{_HOMES[name]}"), name)

@@ -73,7 +73,7 @@ class IntervalOptions:
         return asdict(self)
 
 
-Format = Literal["table", "json", "csv", "markdown", "parquet"]
+Format = Literal["table", "json", "csv", "markdown", "latex", "parquet"]
 Shown = Annotated[Format, Parameter(help="How results are printed on stdout.")]
 
 

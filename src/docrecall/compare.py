@@ -19,7 +19,7 @@ from docrecall.measures.definition import Ints
 from docrecall.measures.grammar import Measure, parse_all
 from docrecall.pairs import Both, Pairs, difference
 from docrecall.scores import Scores
-from docrecall.show import printable
+from docrecall.show import Displayed, printable
 from docrecall.slices import Tags, open_tags
 from docrecall.sources.mapping import parse_mapping
 from docrecall.stats.effects import standard_error
@@ -47,7 +47,7 @@ POWER = 0.8
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Displayed):
     """Paired differences of runs, candidate less baseline.
 
     table: one row per pair of runs, measure and slice: baseline, candidate, measure, [slice], n_pairs (units with a

@@ -16,7 +16,7 @@ from docrecall.errors import UsageError, nearest
 from docrecall.measures.grammar import Cut
 from docrecall.pairs import Pairs, as_delta, difference
 from docrecall.scores import Scores
-from docrecall.show import printable
+from docrecall.show import Displayed, printable
 from docrecall.summary import How
 from docrecall.verdicts import Delta, sentence, short
 
@@ -60,7 +60,7 @@ ORDERS_SCHEMA = pl.Schema(
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(Displayed):
     """Why the number moved. Nulls stand where the tables do not tell.
 
     lines: one row per run and cut: run_id, cut (what stands after the @: `3`, `512tokens`), n, n_passages (units with a

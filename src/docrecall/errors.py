@@ -7,6 +7,7 @@
       InputError               4 a file is absent, unreadable, damaged, or changed while it was read (an OSError)
       InputTypeError           2 an argument of a kind that is no table (a TypeError)
       OutputError              6 the results could not be written (an OSError)
+      ExtraError               2 an optional part that is not installed (an ImportError)
       SplitUnitError          70 a batch holds a part of a unit: the planner is wrong, never the number
 
 Messages say what was found, what was expected and what to do. They name files, tables, columns, counts and ids,
@@ -76,6 +77,17 @@ class OutputError(DocrecallError, OSError):
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""
+
+
+class ExtraError(DocrecallError, ImportError):
+    """An optional part of docrecall that is not installed."""
+
+    exit_code = 2
+
+    @classmethod
+    def not_installed(cls, what: str, package: str, extra: str) -> ExtraError:
+        """Name the extra that brings a package which is not there."""
+        return cls(f"{what} need {package}, which is not installed. Install it with: pip install 'docrecall[{extra}]'")
 
 
 class SplitUnitError(DocrecallError):

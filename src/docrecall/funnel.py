@@ -11,6 +11,7 @@ import polars as pl
 from docrecall.errors import UsageError
 from docrecall.measures.grammar import Cut, Measure, parse
 from docrecall.scores import Scores
+from docrecall.show import Displayed
 
 Need = Literal["any", "all"]
 DEFAULT_BUDGET = "@2000tokens"
@@ -61,7 +62,7 @@ class FunnelPlan:
 
 
 @dataclass(frozen=True)
-class Funnel:
+class Funnel(Displayed):
     """One funnel for each run.
 
     table: run_id, step, measure (null for the first and the last step), n (units that passed this step and all before

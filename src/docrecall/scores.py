@@ -12,6 +12,7 @@ import polars as pl
 from docrecall.errors import UsageError
 from docrecall.measures.grammar import Cut, Measure
 from docrecall.options import Options
+from docrecall.show import Displayed
 from docrecall.slices import Tags
 from docrecall.sources.files import FileRef
 from docrecall.sources.inputs import Inputs
@@ -26,7 +27,7 @@ ROWS_SCHEMA = pl.Schema(
 
 
 @dataclass(frozen=True)
-class Scores:
+class Scores(Displayed):
     """The scores of one run of docrecall. Frames are sorted, so equal inputs give equal frames.
 
     measures: canonical names, in the order asked for.

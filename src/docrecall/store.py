@@ -118,7 +118,7 @@ def load(
     """
     folder = Path(path)
     manifest = _read_manifest(folder / MANIFEST)
-    if DECIDED not in manifest["files"] or "labels" not in manifest:
+    if DECIDED not in manifest["files"] or not {"labels", "intervals"} <= manifest.keys():
         raise InputError(f"{printable(folder)} was written by an earlier version of docrecall. Score again.")
     files = {name: _checked(folder / name, wanted) for name, wanted in manifest["files"].items()}
     frames = {name: _read(files[f"{name}.parquet"]) for name in _FRAMES}

@@ -54,6 +54,7 @@ def test_every_test_says_what_it_holds(path: Path) -> None:
         (errors.InputError, 4, (OSError,)),
         (errors.InputTypeError, 2, (TypeError,)),
         (errors.OutputError, 6, (OSError,)),
+        (errors.ExtraError, 2, (ImportError,)),
         (errors.SplitUnitError, 70, ()),
     ],
 )
@@ -73,7 +74,7 @@ def test_no_other_error_classes() -> None:
     while todo:
         tree.add(todo[-1])
         todo += todo.pop().__subclasses__()
-    assert len(tree) == 8
+    assert len(tree) == 9
 
 
 def test_data_errors_always_have_findings() -> None:

@@ -33,7 +33,9 @@ ORDER = [
         "funnel convention_means",
         "cuts verdicts pairs diagnose",
         "report.words report.structured staging merge journal store flips compare score writers convert",
-        "report.terminal report.files report.diagnosis report.comparison report.measures demo",
+        "plot.frames plot.theme plot.lines plot.dots plot.bars plot",
+        "report.terminal report.blocks report.markdown report.latex report.files report.diagnosis report.comparison",
+        "report.html report.measures demo",
         "arguments printing commands cli",
     )
     for name in line.split()
@@ -85,6 +87,17 @@ def test_packages_hold_no_code(name: str) -> None:
     assert len(MODULES[name].body) == 1
 
 
+def test_nothing_is_imported_by_name() -> None:
+    """But for the public names, which load on first use, and for notebooks, which ask a result for its report."""
+    callers = {
+        name
+        for name, tree in MODULES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name | ast.alias) and getattr(node, "id", getattr(node, "name", "")) in _BY_NAME
+    }
+    assert callers == {"", "show"}
+
+
 def test_reference_stands_alone() -> None:
     """The definition needs neither polars nor anything of ours, so that it can be read and copied by itself."""
     tree = MODULES["reference"]
@@ -93,9 +106,10 @@ def test_reference_stands_alone() -> None:
     assert {str(name).split(".")[0] for name in imported} <= sys.stdlib_module_names | {"__future__"}
 
 
+_BY_NAME = ("import_module", "__import__")
 HEAVY = (
-    "pandas", "duckdb", "scipy", "altair", "great_tables", "pyspark", "deltalake", "pyiceberg", "matplotlib", "sklearn",
-    "pytest", "hypothesis", "pyarrow.parquet", "pyarrow.dataset",
+    "pandas", "duckdb", "scipy", "altair", "vl_convert", "narwhals", "great_tables", "pyspark", "deltalake",
+    "pyiceberg", "matplotlib", "sklearn", "IPython", "pytest", "hypothesis", "pyarrow.parquet", "pyarrow.dataset",
 )  # fmt: skip
 
 

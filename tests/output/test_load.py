@@ -13,7 +13,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import docrecall as dr
-from tests.small import hits, log, qrels, queries
+from docrecall.cli import main
+from tests.small import MEASURE, hits, log, qrels, queries, write
 
 MEASURES = ["doc_recall@1,3", "doc_judged@3"]
 
@@ -198,3 +199,15 @@ def test_replaced_while_it_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(pl, "read_parquet", slow)
     with pytest.raises(dr.InputError, match="changed while it was read"):
         dr.load(tmp_path / "out")
+
+
+def test_intervals_and_slices_come_back(tmp_path: Path) -> None:
+    """What the command was told to show is what results show again."""
+    listed = write(tmp_path / "l.parquet", queries(language=["en", "de"]))
+    argv = [f"--hits={write(tmp_path / 'h.parquet', hits())}", f"--qrels={write(tmp_path / 'q.parquet', qrels())}"]
+    asked = ["--by=language", "--min-n=1", "--level=0.8", "--seed=7", f"--queries={listed}"]
+    assert main(["score", *argv, *asked, f"--measure={MEASURE}", f"--out={tmp_path / 'out'}"]) == 0
+    scores = dr.load(tmp_path / "out")
+    assert (scores.intervals.how.level, scores.intervals.how.seed) == (0.8, 7)
+    assert scores.slices is not None
+    assert scores.slices.select("language", "n").rows() == [("de", 1), ("en", 1)]

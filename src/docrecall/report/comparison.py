@@ -12,13 +12,16 @@ from rich.console import Console
 from rich.text import Text
 
 from docrecall.compare import COMPARISON_SCHEMA, POWER, Comparison
-from docrecall.report.files import escape, markdown_table, to_csv
+from docrecall.report.blocks import Block, Lines, Table
+from docrecall.report.files import to_csv
+from docrecall.report.latex import to_latex
+from docrecall.report.markdown import to_markdown
 from docrecall.report.structured import SCHEMA_VERSION, plain_rows
 from docrecall.report.terminal import grid
 from docrecall.report.words import account, interval, number
 from docrecall.show import printable
 
-Format = Literal["json", "csv", "markdown", "parquet"]
+Format = Literal["json", "csv", "markdown", "latex", "parquet"]
 _SHOWN = 20  # flips of a measure that a terminal is given
 
 
@@ -70,21 +73,21 @@ def write(told: Comparison, how: Format, *, flips: bool = False) -> None:
         case "csv":
             print(to_csv(_joined(told.flips) if flips else as_table(told)), end="")
         case "markdown":
-            print(to_markdown(told, flips=flips))
+            print(to_markdown(of_comparison(told, flips=flips)))
+        case "latex":
+            print(to_latex(of_comparison(told, flips=flips)))
         case "parquet":
             (told.flips if flips else as_table(told)).write_parquet(sys.stdout.buffer)
 
 
-def to_markdown(told: Comparison, *, flips: bool = False) -> str:
-    """A table for each pair of runs, and how it was made below."""
-    lines = []
+def of_comparison(told: Comparison, *, flips: bool = False) -> Iterator[Block]:
+    """A table for each pair of runs, how it was made below, and the queries that changed where these are asked for."""
     for heading, columns, rows in grids(told):
-        lines += [f"{escape(heading)}\n", markdown_table(columns, [[printable(c) for c in row] for row in rows]), ""]
-    lines += [f"- {escape(line)}" for line in about(told)]
+        yield Table(columns, rows, left=1 + len(told.by), caption=heading)
+    yield Lines(about(told))
     if flips:
         for heading, columns, rows in flip_grids(told):
-            lines += [f"\n{escape(heading)}\n", markdown_table(columns, [[printable(c) for c in row] for row in rows])]
-    return "\n".join(lines)
+            yield Table(columns, rows, left=len(columns), caption=heading)
 
 
 def print_comparison(told: Comparison, to: Console, *, flips: bool = False) -> None:

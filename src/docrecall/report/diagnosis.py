@@ -14,14 +14,17 @@ from rich.text import Text
 from docrecall.conventions import CONVENTIONS, Convention, Seen
 from docrecall.cuts import COLUMNS, COMPARED
 from docrecall.diagnose import Diagnosis
-from docrecall.report.files import escape, markdown_table, to_csv
+from docrecall.report.blocks import Block, Lines, Table
+from docrecall.report.files import to_csv
+from docrecall.report.latex import to_latex
+from docrecall.report.markdown import to_markdown
 from docrecall.report.structured import as_document
 from docrecall.report.terminal import grid, print_notices
 from docrecall.report.words import accounts, notices, number
 from docrecall.scores import Scores
 from docrecall.show import printable
 
-Format = Literal["json", "csv", "markdown", "parquet"]
+Format = Literal["json", "csv", "markdown", "latex", "parquet"]
 Grid = tuple[list[str], list[list[str]]]
 _FIRST = ("naive_recall", "doc_recall")
 
@@ -48,7 +51,9 @@ def write(scores: Scores, told: Diagnosis, conventions: pl.DataFrame | None, how
         case "csv":
             print(to_csv(table), end="")
         case "markdown":
-            print("\n".join(_markdown(scores, told, conventions)))
+            print(to_markdown(of_run(scores, told, conventions)))
+        case "latex":
+            print(to_latex(of_run(scores, told, conventions)))
         case "parquet":
             table.write_parquet(sys.stdout.buffer)
 
@@ -77,26 +82,25 @@ def print_diagnosis(scores: Scores, told: Diagnosis, conventions: pl.DataFrame |
     print_notices(scores, to)
 
 
-def _markdown(scores: Scores, told: Diagnosis, conventions: pl.DataFrame | None) -> Iterator[str]:
-    yield _table(lines_grid(told))
-    for heading, table, sentences in _pairs(told, short=False):
-        yield f"\n{escape(heading)}\n\n{_table(table)}\n"
-        yield from (f"- {escape(line)}" for line in sentences)
-    if told.orders.height:
-        yield f"\n{_table(orders_grid(told))}"
-    if lines := [*swap_lines(told), *_about(told)]:
-        yield ""
-        yield from (f"- {escape(line)}" for line in lines)
+def of_run(scores: Scores, told: Diagnosis, conventions: pl.DataFrame | None) -> Iterator[Block]:
+    """A diagnosis with the conventions and the accounts of its run."""
+    yield from of_diagnosis(told)
     if conventions is not None:
-        yield f"\n{_table(conventions_grid(conventions))}\n"
-        yield from (f"- {escape(line)}" for line in convention_lines())
-    yield ""
-    yield from (f"- {escape(line)}" for line in [*accounts(scores), *notices(scores)])
+        yield Table(*conventions_grid(conventions), left=2)
+        yield Lines(convention_lines())
+    yield Lines([*accounts(scores), *notices(scores)])
 
 
-def _table(table: Grid) -> str:
-    columns, rows = table
-    return markdown_table([escape(printable(c)) for c in columns], [[printable(cell) for cell in row] for row in rows])
+def of_diagnosis(told: Diagnosis) -> Iterator[Block]:
+    """The lines, the differences of each pair of runs with their verdicts, and the orders."""
+    yield Table(*lines_grid(told), left=2)
+    for heading, table, sentences in _pairs(told, short=False):
+        yield Table(*table, caption=heading)
+        yield Lines(sentences)
+    if told.orders.height:
+        yield Table(*orders_grid(told), left=2)
+    if lines := [*swap_lines(told), *_about(told)]:
+        yield Lines(lines)
 
 
 def lines_grid(told: Diagnosis) -> Grid:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from docrecall.measures.definition import Definition
 from docrecall.measures.registry import DEFAULT_MEASURES, REGISTRY
-from docrecall.report.files import markdown_table
+from docrecall.report.markdown import escape, markdown_table
 from docrecall.report.terminal import console, grid
 
 _COLUMNS = ["measure", "meaning", "parameters", "range", "without hits"]
@@ -28,7 +28,8 @@ def measure_rows() -> list[list[str]]:
 
 def measures_markdown() -> str:
     """The table as it stands in the README."""
-    return markdown_table(_COLUMNS, [[f"`{name}`", *cells] for name, *cells in measure_rows()])
+    rows = [[f"`{name}`", *map(escape, cells)] for name, *cells in measure_rows()]
+    return markdown_table(_COLUMNS, rows, left=len(_COLUMNS))
 
 
 def print_measures(how: str) -> None:

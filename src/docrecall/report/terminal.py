@@ -13,7 +13,7 @@ from rich.text import Text
 from docrecall.convert import Converted
 from docrecall.findings import describe
 from docrecall.funnel import Funnel
-from docrecall.report.words import accounts, decision_table, funnel_notes, interval, notices, number, with_ceiling
+from docrecall.report.words import accounts, decision_table, funnel_notes, mean_cell, notices, number, rows_of_means
 from docrecall.scores import Scores
 from docrecall.show import printable
 
@@ -52,7 +52,7 @@ def means(scores: Scores, width: int) -> Table:
     rows = scores.summary().to_dicts()
     runs = list(dict.fromkeys(row["run_id"] for row in rows))
     by_cell = {(row["run_id"], row["measure"]): row for row in rows}
-    lines = [["mean of", *runs], *([m, *(_cell(by_cell[run, m]) for run in runs)] for m in scores.measures)]
+    lines = [["mean of", *runs], *([m, *(mean_cell(by_cell[run, m]) for run in runs)] for m in scores.measures)]
     if sum(2 + max(len(printable(cell)) for cell in column) for column in zip(*lines, strict=True)) <= width:
         return grid(lines[0], lines[1:])
     return lines_table(scores.summary())
@@ -60,29 +60,8 @@ def means(scores: Scores, width: int) -> Table:
 
 def lines_table(summary: pl.DataFrame) -> Table:
     """One line per run, slice and measure."""
-    rows = summary.to_dicts()
-    names = summary.columns[: summary.columns.index("mean")]
-    intervals = ["interval"] if summary["ci_low"].is_not_null().any() else []
-    cells = [
-        [
-            *("null" if row[c] is None else str(row[c]) for c in names),
-            number(row["mean"]),
-            *(interval(row) for _ in intervals),
-            f"{row['n']:,}",
-            f"{row['n_null']:,}",
-        ]
-        for row in rows
-    ]
-    return grid(*with_ceiling([*names, "mean", *intervals, "n", "n_null"], cells, rows), left=len(names))
-
-
-def _cell(row: dict[str, Any]) -> str:
-    """The mean, its interval, its n where scored units have no value, and its ceiling where that is below 1."""
-    notes = [f"n={row['n']:,}"] if row["n_null"] else []
-    if row["ceiling"] is not None and row["ceiling"] < 1:
-        notes.append(f"at most {number(row['ceiling'])}")
-    mean = f"{number(row['mean'])} {interval(row)}".rstrip()
-    return f"{mean} ({', '.join(notes)})" if notes else mean
+    columns, cells, left = rows_of_means(summary)
+    return grid(columns, cells, left=left)
 
 
 def funnel_table(funnel: Funnel, width: int) -> Table:

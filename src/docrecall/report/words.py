@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import polars as pl
+
 from docrecall import findings
 from docrecall.funnel import Funnel, answers_logged
 from docrecall.scores import Scores
@@ -30,6 +32,33 @@ def interval(row: Mapping[str, Any], *, signed: bool = False) -> str:
         return ""
     sign = "+" if signed else ""
     return f"[{row['ci_low']:{sign}.3f}, {row['ci_high']:{sign}.3f}]"
+
+
+def mean_cell(row: Mapping[str, Any]) -> str:
+    """The mean, its interval, its n where scored units have no value, and its ceiling where that is below 1."""
+    notes = [f"n={row['n']:,}"] if row["n_null"] else []
+    if row["ceiling"] is not None and row["ceiling"] < 1:
+        notes.append(f"at most {number(row['ceiling'])}")
+    mean = f"{number(row['mean'])} {interval(row)}".rstrip()
+    return f"{mean} ({', '.join(notes)})" if notes else mean
+
+
+def rows_of_means(summary: pl.DataFrame) -> tuple[list[str], list[list[str]], int]:
+    """Head and rows of a table with one line per run, slice and measure, and how many of its columns are words."""
+    rows = summary.to_dicts()
+    names = summary.columns[: summary.columns.index("mean")]
+    intervals = ["interval"] if summary["ci_low"].is_not_null().any() else []
+    cells = [
+        [
+            *("null" if r[c] is None else str(r[c]) for c in names),
+            number(r["mean"]),
+            *(interval(r) for _ in intervals),
+            f"{r['n']:,}",
+            f"{r['n_null']:,}",
+        ]
+        for r in rows
+    ]
+    return *with_ceiling([*names, "mean", *intervals, "n", "n_null"], cells, rows), len(names)
 
 
 def how_intervals(scores: Scores) -> list[str]:
