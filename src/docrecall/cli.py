@@ -24,8 +24,10 @@ from docrecall.arguments import (
     named_paths,
     whole_numbers,
 )
-from docrecall.errors import DataError, DocrecallError, OutputError, UsageError
+from docrecall.errors import DataError, DocrecallError, UsageError
+from docrecall.nightly.cli import nightly
 from docrecall.options import Options
+from docrecall.printing import drop_stdout, printing
 from docrecall.show import printable
 from docrecall.version import __version__
 
@@ -43,6 +45,7 @@ app = App(
     help_format="plaintext",
     suppress_keyboard_interrupt=False,
 )
+app.command(nightly)
 
 
 @app.command
@@ -89,7 +92,7 @@ def score(
         work = work._replace(batch_rows=batch_rows)
     if explain_plan:
         lines = explain(inputs, wanted, options, work, on_disk=out is not None)
-        with _printing():
+        with printing():
             print("\n".join(map(printable, lines)))
         return 0
     with _progress() as progress:
@@ -97,7 +100,7 @@ def score(
     if out is not None:
         print(f"docrecall: results are in {printable(out)}", file=sys.stderr)
     steps = None if follow_by is None else follow(scores, **follow_by)
-    with _printing():
+    with printing():
         if format == "table":
             terminal.print_scores(scores, terminal.console())
             if steps is not None:
@@ -132,7 +135,7 @@ def check(
     inputs = open_tables(named_paths(tables.hits), tables.labels, parse_mapping(tables.map, tables.read))
     with _progress() as progress:
         scores = check_inputs(inputs, options, progress, parse_all(measure) if measure else ())
-    with _printing():
+    with printing():
         if format == "json":
             print(files.to_json(scores))
         else:
@@ -186,7 +189,7 @@ def diagnose(
         scores = score_inputs(inputs, plan.measures, options, Work(progress=progress))
     told = explain(scores, ks, plan.budgets or budgets, baseline=baseline, seed=seed)
     means = convention_means(scores, ks) if conventions else None
-    with _printing():
+    with printing():
         if format == "table":
             diagnosis.print_diagnosis(scores, told, means, terminal.console())
         else:
@@ -231,13 +234,13 @@ def convert(
     }
     if explain:
         text = converting.explain(map=map, read=read, options=options, **tables)
-        with _printing():
+        with printing():
             print(text, end="")
         return 0
     if out is None:
         raise UsageError("convert needs --out, a folder for the tables, or --explain.")
     done = converting.convert(out, to=to, map=map, read=read, options=options, **tables)
-    with _printing():
+    with printing():
         terminal.print_converted(done, out, terminal.console())
     return 0
 
@@ -247,7 +250,7 @@ def demo() -> int:
     """Show what smaller chunks do to a naive and to a real number, on data that comes with docrecall."""
     from docrecall.demo import print_demo  # noqa: PLC0415
 
-    with _printing():
+    with printing():
         print_demo()
     return 0
 
@@ -260,7 +263,7 @@ def measures(
     """List the measures, what they mean, and their values without hits."""
     from docrecall.report.measures import print_measures  # noqa: PLC0415
 
-    with _printing():
+    with printing():
         print_measures(format)
     return 0
 
@@ -292,24 +295,6 @@ def _progress() -> Iterator[Progress | None]:
         yield report
 
 
-@contextmanager
-def _printing() -> Iterator[None]:
-    """Turn failures to print into an OutputError. A reader that has had enough is not one."""
-    try:
-        yield
-        sys.stdout.flush()
-    except (BrokenPipeError, DocrecallError):
-        raise
-    except OSError as error:
-        _drop_stdout()
-        raise OutputError(f"the results could not be printed: {error.strerror or type(error).__name__}.") from None
-
-
-def _drop_stdout() -> None:
-    """Send what is left in the buffer nowhere: Python would fail on it once more when it closes stdout."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and give its exit code (DESIGN section 7). No failure shows a traceback.
 
@@ -329,7 +314,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted.", INTERRUPTED)
     except BrokenPipeError:
-        _drop_stdout()
+        drop_stdout()
         return BROKEN_PIPE
     except BaseException as error:  # a panic of the engine is no Exception
         if isinstance(error, SystemExit | GeneratorExit):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ from docrecall.report.structured import SCHEMA_VERSION, as_document
 from docrecall.scores import ROWS_SCHEMA, Scores
 from docrecall.show import printable
 from docrecall.sources.files import FileRef
-from docrecall.staging import MANIFEST, StagedFolder, as_json, digest, fingerprint, named
+from docrecall.staging import MANIFEST, StagedFolder, as_json, fingerprint, named, read_sealed
 from docrecall.version import __version__
 
 PER_QUERY = "per_query.parquet"
@@ -33,14 +33,17 @@ REJECTED = "rejected.parquet"
 _FRAMES = ("summary", "accounting", "findings", "decisions")
 _OURS = {MANIFEST, PER_QUERY, DECIDED, REJECTED, "summary.json", *(f"{name}.parquet" for name in _FRAMES)}
 _ROW_GROUP = 1 << 18
+RESULTS = "results"  # the key of a manifest that stands for results in a folder below
 
 
 class OutputFolder(StagedFolder):
     """A folder for scores. Batches are written aside as they come; `commit` puts everything in place."""
 
-    def __init__(self, path: str | os.PathLike[str], about: Mapping[str, Any] | None = None) -> None:
-        """about: see `StagedFolder`."""
-        super().__init__(path, _OURS.__contains__, about)
+    def __init__(
+        self, path: str | os.PathLike[str], about: Mapping[str, Any] | None = None, home: Path | None = None
+    ) -> None:
+        """about, home: see `StagedFolder`."""
+        super().__init__(path, _OURS.__contains__, about, home)
         self._journal = Journal(self.staging / "batches")
 
     def again(self, planned: list[int]) -> tuple[list[int], Iterator[tuple[Batch, BatchScores]]]:
@@ -97,16 +100,21 @@ class OutputFolder(StagedFolder):
 
 
 def load(path: str | os.PathLike[str]) -> Scores:
-    """Read back what `out=DIR` or `--out DIR` wrote. Hashes of all files are checked; `per_query` stays on disk.
+    """Read back what `out=DIR`, `--out DIR` or a night of `docrecall nightly` wrote.
+
+    Hashes of all files are checked; `per_query` stays on disk.
 
     Raises InputError when the folder is not there, is not of docrecall, or holds a file that is not the one written;
     so does reading `per_query` once another run has replaced it.
     """
     folder = Path(path)
-    manifest = _read_manifest(folder / MANIFEST)
+    manifest = read_sealed(folder / MANIFEST, SCHEMA_VERSION)
+    if RESULTS in manifest:
+        folder /= _below(folder, manifest[RESULTS])
+        manifest = read_sealed(folder / MANIFEST, SCHEMA_VERSION)
     if DECIDED not in manifest["files"]:
         raise InputError(f"{printable(folder)} was written by an earlier version of docrecall. Score again.")
-    files = {name: _checked(folder / name, wanted) for name, wanted in manifest["files"].items()}
+    files = {name: checked(folder / name, wanted) for name, wanted in manifest["files"].items()}
     frames = {name: _read(files[f"{name}.parquet"]) for name in _FRAMES}
     return Scores(
         measures=tuple(manifest["measures"]),
@@ -125,23 +133,14 @@ def load(path: str | os.PathLike[str]) -> Scores:
     )
 
 
-def _read_manifest(path: Path) -> dict[str, Any]:
-    """Read a manifest that is whole: what this version wrote, to the last letter."""
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-        version, written = manifest["schema_version"], manifest.pop("sha256")
-    except OSError as error:
-        raise InputError(f"{printable(path)} cannot be read ({error.strerror}). Is this a folder of results?") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise InputError(f"{printable(path)} is not a manifest of docrecall.") from None
-    if version != SCHEMA_VERSION:
-        raise InputError(f"{printable(path)} is of schema version {printable(version)}; {SCHEMA_VERSION} is read.")
-    if written != digest(manifest):
-        raise InputError(f"{printable(path)} was changed or damaged after it was written. Score again.")
-    return dict(manifest)
+def _below(folder: Path, named: object) -> Path:
+    """What a night of the nightly job names as the folder that holds its results, which is one below its own."""
+    if not isinstance(named, str) or not re.fullmatch(r"runs/[A-Za-z0-9-]{1,64}", named):
+        raise InputError(f"{printable(folder)}: its manifest names no folder of results below it.")
+    return Path(named)
 
 
-def _checked(path: Path, wanted: dict[str, Any]) -> FileRef:
+def checked(path: Path, wanted: dict[str, Any]) -> FileRef:
     """Take hold of a file of results, and refuse it when it is not the one that the manifest lists."""
     if not path.is_file():
         raise InputError(f"{printable(path)} is missing; the manifest of this folder lists it.")

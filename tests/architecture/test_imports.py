@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[2] / "src" / "docrecall"
 ORDER = [
     name
     for line in (
-        "version reference conventions show errors tables options",
+        "version reference conventions show errors printing tables options",
         "measures.definition measures.documents measures.repeats measures.passages measures.foreign",
         "measures.registry measures.grammar",
         "findings exact parallel",
@@ -32,11 +32,23 @@ ORDER = [
         "cuts verdicts pairs diagnose",
         "report.words report.structured staging merge journal store score writers convert",
         "report.terminal report.files report.diagnosis report.measures demo",
+        "nightly.toml nightly.days nightly.reader nightly.config nightly.store nightly.histograms nightly.canary",
+        "nightly.folder nightly.inputs nightly.history nightly.gate nightly.job nightly.worker nightly.watch",
+        "nightly.total nightly.verify nightly.outputs nightly.example report.nightly nightly.cli",
         "arguments cli",
     )
     for name in line.split()
 ]
-OUTSIDE = {"", "__main__", "measures", "sources", "contract", "kernel", "report"}  # names alone: they may import any
+OUTSIDE = {
+    "",
+    "__main__",
+    "measures",
+    "sources",
+    "contract",
+    "kernel",
+    "report",
+    "nightly",
+}  # names alone: they may import any
 
 
 def modules() -> dict[str, ast.Module]:

@@ -118,6 +118,7 @@ def _file_part(file: FileRef, spec: TableSpec, tmap: TableMap) -> Part:
             places=partial(_row_groups, file),
             format="parquet",
             tmap=tmap,
+            listed=file,
         )
     else:
         part = frame_part(file.scan().with_columns(folders), n_rows, spec, tmap, names=names, file=file)

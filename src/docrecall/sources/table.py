@@ -10,6 +10,7 @@ import polars as pl
 
 from docrecall.errors import DocrecallError, InputError
 from docrecall.show import printable
+from docrecall.sources.files import FileRef
 from docrecall.sources.mapping import TableMap
 from docrecall.tables import Kind, TableSpec
 
@@ -67,7 +68,7 @@ class Part:
     known columns, and FAULT if `faulty`; may be called any number of times. null_count: nulls of a column, from the
     footer where it tells. places: numbers of rows -> where each stands, in the words of the format. format: the
     layout that it was read from. asked: units that the log names without giving them a hit. tmap:
-    the mapping, with the names that were recognised.
+    the mapping, with the names that were recognised. listed: the file as it was listed.
     """
 
     file: str | None
@@ -83,6 +84,7 @@ class Part:
     format: str = "frame"
     asked: pl.DataFrame | None = None
     tmap: TableMap = field(default_factory=TableMap)
+    listed: FileRef | None = None
 
 
 @dataclass(frozen=True)
