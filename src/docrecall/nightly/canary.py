@@ -44,6 +44,8 @@ class Canary:
 
     def look(self, scores: BatchScores, batch: Batch | None) -> None:
         """Draw from a batch. batch: None for units without hits."""
+        if not self.size:
+            return
         key = unit_key(scores.units.columns)
         drawn = (
             scores.units.lazy()

@@ -47,7 +47,8 @@ def _work(request: dict[str, Any], out: IO[str]) -> dict[str, Any]:
         os.chdir(config.folder)
         return run_night(config, parse_date("--date", request["date"]), log)
     except DocrecallError as error:
-        return {"exit_code": error.exit_code, "error": type(error).__name__, "reason": str(error)}
+        one_line = " ".join(str(error).split())
+        return {"exit_code": error.exit_code, "error": type(error).__name__, "reason": one_line}
     except MemoryError:
         return {"exit_code": 70, "error": "WorkerError", "reason": "the worker ran out of memory."}
     except BaseException as error:  # a panic of the engine is no Exception
