@@ -223,11 +223,12 @@ def test_queries_are_paired_where_requests_do_not_meet(ids: list[str]) -> None:
     assert (found["n_pairs"], found["n_differ"], found["delta"]) == (6, 6, 0.75)
 
 
-def test_weights_weigh_means_and_not_differences() -> None:
-    """That is said, since the two then do not subtract to one another."""
+def test_weights_weigh_means_and_differences() -> None:
+    """A query that gains a document and weighs 5 among nine of 1 that gain none pulls the difference."""
     queries = pl.DataFrame({"query_id": [f"q{i:02}" for i in range(N)], "weight": [1.0] * 9 + [5.0]})
-    told = diagnose({"a": log(["x"]), "b": log(["a"])}, queries=queries)
-    assert told.notes[-1].startswith("means are weighed")
+    fine = pl.concat([log(["x"], 9), log(["a"]).filter(pl.col("query_id") == "q09")])
+    told = diagnose({"a": log(["x"]), "b": fine}, queries=queries)
+    assert row(told.deltas, measure="doc_recall@3")["delta"] == pytest.approx(0.5 * 5 / 14)
 
 
 def test_scores_that_have_all_measures_are_not_read_again(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from docrecall.version import __version__
 
 if TYPE_CHECKING:
     from docrecall import stats
+    from docrecall.compare import Comparison, compare
     from docrecall.convention_means import convention_means
     from docrecall.diagnose import Diagnosis, diagnose
     from docrecall.errors import (
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from docrecall.store import load
 
 __all__ = [
+    "Comparison",
     "DataError",
     "Diagnosis",
     "DocrecallError",
@@ -43,6 +45,7 @@ __all__ = [
     "Scores",
     "UsageError",
     "__version__",
+    "compare",
     "convention_means",
     "diagnose",
     "doc_recall",
@@ -54,6 +57,8 @@ __all__ = [
 
 # Loaded on first use: `docrecall --help` answers before polars would have been imported.
 _HOMES = {
+    "Comparison": "compare",
+    "compare": "compare",
     "Diagnosis": "diagnose",
     "Funnel": "funnel",
     "convention_means": "convention_means",
@@ -85,7 +90,8 @@ def __dir__() -> list[str]:
 class _Package(ModuleType):
     def __setattr__(self, name: str, value: object) -> None:
         # Importing the module docrecall.score would bind it here, where the function of that name belongs.
-        if not (name in ("score", "funnel", "diagnose", "convention_means") and isinstance(value, ModuleType)):
+        functions = ("score", "funnel", "compare", "diagnose", "convention_means")
+        if not (name in functions and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 
 

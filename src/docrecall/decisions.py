@@ -21,8 +21,11 @@ DECISIONS_SCHEMA = pl.Schema(
 )
 
 
-def decided(units: pl.LazyFrame, key: Iterable[str]) -> pl.LazyFrame:
-    """Say of each unit what the system did: the key, status, answerable (null: undecided), answered, gold_retrieved."""
+def decided(units: pl.LazyFrame, key: Iterable[str], beside: Iterable[str] = ()) -> pl.LazyFrame:
+    """Say of each unit what the system did: the key, status, answerable (null: undecided), answered, gold_retrieved.
+
+    beside: other columns of the units to keep.
+    """
     answerable = (
         pl.when(pl.col("status").is_in(["scored", "stale_labels"]))
         .then(True)
@@ -30,7 +33,7 @@ def decided(units: pl.LazyFrame, key: Iterable[str]) -> pl.LazyFrame:
         .then(False)
     )
     return units.select(
-        *key, "status", answerable.alias("answerable"), "answered", pl.col("gold").alias("gold_retrieved")
+        *key, "status", answerable.alias("answerable"), "answered", pl.col("gold").alias("gold_retrieved"), *beside
     )
 
 

@@ -14,11 +14,11 @@ from docrecall.convention_means import DEFAULT_KS
 from docrecall.cuts import COLUMNS, COMPARED, DiagnosisPlan, plan_diagnosis
 from docrecall.errors import UsageError, nearest
 from docrecall.measures.grammar import Cut
-from docrecall.pairs import Deltas, How, compare_runs
+from docrecall.pairs import Pairs, as_delta, difference
 from docrecall.scores import Scores
 from docrecall.show import printable
-from docrecall.stats.arguments import check_level, check_resampling
-from docrecall.verdicts import sentence, short
+from docrecall.summary import How
+from docrecall.verdicts import Delta, sentence, short
 
 LINES_SCHEMA = pl.Schema(
     {
@@ -45,6 +45,8 @@ VERDICTS_SCHEMA = pl.Schema(
         **dict.fromkeys(("short", "verdict"), pl.String()),
     }
 )
+# By cut and column of the lines: the difference, and how its interval was made.
+Deltas = Mapping[Cut, Mapping[str, tuple[Delta, str | None]]]
 _PARTS = (("delta", "value"), ("low", "low"), ("high", "high"))
 _SWAP = {"higher": pl.String(), "lower": pl.String(), "told_apart": pl.Boolean()}
 ORDERS_SCHEMA = pl.Schema(
@@ -107,8 +109,7 @@ def diagnose(
     Raises UsageError for arguments that have no meaning, and after `load` when measures are missing; DataError when
     budgets are asked for and the log does not say how many tokens its chunks have.
     """
-    check_level("level", level)
-    check_resampling(resamples, seed)
+    how = How(level, resamples, seed).check()
     runs = sorted(scores.accounting["run_id"])
     if baseline is not None and baseline not in runs:
         names = ", ".join(map(printable, runs))
@@ -118,13 +119,13 @@ def diagnose(
     lines = _lines(told, plan, runs)
     others = [run for run in runs if run != baseline]
     compared = list(combinations(runs, 2)) if baseline is None else [(baseline, run) for run in others]
-    found = compare_runs(told, plan, compared, How(level, resamples, seed))
+    found = _differences(told, plan, compared, how)
     return Diagnosis(
         lines,
         pl.DataFrame(list(_delta_rows(found, plan)), schema=DELTAS_SCHEMA),
         pl.DataFrame(list(_verdict_rows(found, lines)), schema=VERDICTS_SCHEMA),
         pl.DataFrame(list(_order_rows(found, plan, lines)), schema=ORDERS_SCHEMA),
-        (*plan.notes, *(_unweighed(told) if compared else ())),
+        plan.notes,
         level,
         resamples,
         seed,
@@ -143,6 +144,36 @@ def _lines(scores: Scores, plan: DiagnosisPlan, runs: Sequence[str]) -> pl.DataF
                 {"run_id": run, "cut": str(cut), "n": of["doc_recall"]["n"], "n_passages": n_passages, **values}
             )
     return pl.DataFrame(rows, schema=LINES_SCHEMA)
+
+
+def _differences(
+    scores: Scores, plan: DiagnosisPlan, compared: Sequence[tuple[str, str]], how: How
+) -> dict[tuple[str, str], Deltas]:
+    """The differences of each pair of runs, by cut and column."""
+    columns = {cut: {c: m for c, m in of.items() if c in COMPARED} for cut, of in plan.by_cut.items()}
+    units = scores.units() if compared else {}
+    found: dict[tuple[str, str], Deltas] = {}
+    for a, b in compared:
+        pairs = Pairs.of(units[a], units[b], by_query=scores.options.unit == "query")
+        found[a, b] = {
+            cut: {
+                column: as_delta(difference(pairs.both(str(m)), how), _noun(column, cut), how.level)
+                for column, m in of.items()
+            }
+            for cut, of in columns.items()
+        }
+    return found
+
+
+def _noun(column: str, cut: Cut) -> str:
+    """What a measure counts, for sentences."""
+    return {
+        "naive_recall": "hits",
+        "doc_recall": "documents",
+        "doc_recall_docs": "the first document" if cut.k == 1 else f"the first {cut.k} documents",
+        "evidence_coverage": "parts of passages",
+        "evidence_recall": "whole passages",
+    }[column]
 
 
 def _delta_rows(found: Mapping[tuple[str, str], Deltas], plan: DiagnosisPlan) -> Iterator[dict[str, Any]]:
@@ -216,9 +247,3 @@ def _told_apart(by_cut: Deltas | None, cut: Cut, first: str, second: str) -> boo
     if by_cut is None:
         return None
     return by_cut[cut][first][0].way * by_cut[cut][second][0].way < 0
-
-
-def _unweighed(scores: Scores) -> Iterator[str]:
-    """Say where means are weighed and differences are not."""
-    if scores.summary().filter(pl.col("n") > 0, pl.col("n_eff") != pl.col("n")).height:
-        yield "means are weighed by queries.weight; differences between runs count every pair once"

@@ -10,7 +10,9 @@ from docrecall.measures.definition import Floats, Ints
 
 _HALF = 26
 _SPARSE = 8  # occurrences of a value, below which repeating it is cheaper than Python's integers
-_CHUNK = 1 << 24  # 2^24 halves of at most 27 bits sum to less than 2^53: each partial sum is exact in a double
+# Up to 2^26 halves of at most 27 bits sum to less than 2^53: each partial sum is exact in a double. So few at a time
+# stay in the cache, which is ten times as fast (measured).
+_CHUNK = 1 << 16
 
 
 def exact_sum(values: Floats, counts: Ints | None = None) -> Fraction:

@@ -102,6 +102,11 @@ class Options:
         """Whether scores and not ranks order the hits."""
         return self.order != "rank"
 
+    def unlike(self, other: Options) -> dict[str, tuple[Any, Any]]:
+        """The policies that differ, with both values."""
+        pairs = {f.name: (getattr(self, f.name), getattr(other, f.name)) for f in fields(self)}
+        return {name: values for name, values in pairs.items() if values[0] != values[1]}
+
     @property
     def changed(self) -> dict[str, Any]:
         """The policies that are not the default."""

@@ -2,139 +2,184 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
 
 from docrecall import stats
-from docrecall.cuts import COMPARED, DiagnosisPlan
-from docrecall.exact import exact_sum
+from docrecall.errors import DataError
 from docrecall.measures.definition import Floats, Ints
-from docrecall.measures.grammar import Cut
-from docrecall.scores import Scores
-from docrecall.summary import means_of_stretches
-from docrecall.tables import unit_key
+from docrecall.show import printable
+from docrecall.stats.sample import Sample
+from docrecall.summary import How, mean_of
+from docrecall.units import Mask, Units, numbered
 from docrecall.verdicts import Delta, way_of
 
-_ROUNDING = 1e-12  # differences of equal shares that were reached in two ways differ in the last bits
+ROUNDING = 1e-12  # differences of equal shares that were reached in two ways differ in the last bits
+
+PairedBy = Literal["request", "query"]
+Column = TypeVar("Column", Mask, Floats, Ints, Floats | None, Ints | None)
 
 
-# By cut and column of the lines: the difference, and how its interval was made.
-Deltas = Mapping[Cut, Mapping[str, tuple[Delta, str | None]]]
+class Both(NamedTuple):
+    """The pairs that have a value on both sides.
 
+    before, after: their values. which: their places among all pairs; None: all of them. only_before, only_after: which
+    units of either run have a value and no such pair.
+    """
 
-class How(NamedTuple):
-    """How intervals are made."""
+    before: Floats
+    after: Floats
+    weights: Floats | None
+    clusters: Ints | None
+    which: Ints | None
+    only_before: Mask
+    only_after: Mask
 
-    level: float
-    resamples: int
-    seed: int
+    def part(self, places: Ints, only_before: Mask, only_after: Mask) -> Both:
+        """Some of them. only_before, only_after: which of the units belong to this part."""
+        return Both(
+            self.before[places],
+            self.after[places],
+            _at(self.weights, places),
+            _at(self.clusters, places),
+            places if self.which is None else self.which[places],
+            self.only_before & only_before,
+            self.only_after & only_after,
+        )
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """The units that are scored in both of two runs.
+    """The units of two runs by what names them, never by the order of rows.
 
-    before, after: the measures' values of these units in either run, one row per unit in the same order. clusters: a
-    number for each unit, equal for requests of one query; None where units are queries.
+    at_before, at_after: where each pair stands among the units of either run; None where they are the same units in the
+    same order. paired_by: "query" also where requests of a query were taken together.
     """
 
-    before: pl.DataFrame
-    after: pl.DataFrame
-    clusters: Ints | None
+    before: Units
+    after: Units
+    at_before: Ints | None
+    at_after: Ints | None
+    paired_by: PairedBy
 
-    def differences(self, measure: str) -> tuple[Floats, Ints | None]:
-        """The differences of the units that have a value in both runs, and their clusters."""
-        before, after = self.before[measure], self.after[measure]
-        both = (before.is_not_null() & after.is_not_null()).to_numpy()
-        found = after.to_numpy()[both] - before.to_numpy()[both]
-        return found, None if self.clusters is None else self.clusters[both]
+    @classmethod
+    def of(cls, before: Units, after: Units, *, by_query: bool) -> Pairs:
+        """Pair two runs. by_query: take the mean of the requests of each query first.
+
+        That is done too where only one of the runs has requests, or they have no request in common.
+        """
+        by_request = len(before.key) == len(after.key) == 2 and not by_query
+        if by_request:
+            at = _met(before.keys, after.keys)
+            if at is None or len(at[0]):
+                first, second = at or (None, None)
+                return cls(before, after, first, second, "request")
+        before, after = (units.by_query() if len(units.key) == 2 else units for units in (before, after))
+        first, second = _met(before.keys, after.keys) or (None, None)
+        return cls(before, after, first, second, "query")
+
+    @cached_property
+    def keys(self) -> pl.DataFrame:
+        """The key of each pair."""
+        return self.before.keys if self.at_before is None else self.before.keys[self.at_before]
+
+    @cached_property
+    def weights(self) -> Floats | None:
+        """The weight of each pair; DataError where the two runs weigh a query differently."""
+        old, new = _at(self.before.weights, self.at_before), _at(self.after.weights, self.at_after)
+        if old is None and new is None:
+            return None
+        if old is None or new is None:
+            raise DataError("queries have weights in one of the runs alone. Score both with the same table of queries.")
+        # Weights are held on a scale of their own, by a power of two.
+        differ = old * max(new.max(initial=0.0), 0.0) != new * max(old.max(initial=0.0), 0.0)
+        if differ.any():
+            shown = printable(self.keys["query_id"][int(np.argmax(differ))])
+            raise DataError(
+                f"{int(differ.sum()):,} of {len(old):,} pairs have another weight in either run, such as query "
+                f"{shown}. Score both with the same table of queries."
+            )
+        return old
+
+    @cached_property
+    def clusters(self) -> Ints | None:
+        """A number for each pair, equal for requests of one query; None where pairs are queries."""
+        return numbered(self.keys.select("query_id")) if self.paired_by == "request" else None
+
+    def both(self, measure: str, clusters: Ints | None = None) -> Both:
+        """The values of the pairs that have one on both sides. clusters: of the pairs; by default `clusters`."""
+        values = [self.before.values(measure), self.after.values(measure)]
+        alone = [~np.isnan(side) for side in values]
+        places = [self.at_before, self.at_after]
+        here = _at(alone[0], places[0]) & _at(alone[1], places[1])
+        which = None if here.all() else np.flatnonzero(here)
+        for side, at in zip(alone, places, strict=True):
+            side[_at(np.arange(len(side)) if at is None else at, which)] = False
+        old, new = (_at(_at(side, at), which) for side, at in zip(values, places, strict=True))
+        clusters = self.clusters if clusters is None else clusters
+        return Both(old, new, _at(self.weights, which), _at(clusters, which), which, alone[0], alone[1])
 
 
-def pair(before: pl.DataFrame, after: pl.DataFrame, measures: Sequence[str], *, by_query: bool) -> Pairs:
-    """Pair the scored units of two runs by what names them, never by the order of rows.
+def _at(column: Column, at: Ints | None) -> Column:
+    """Some entries of a column; None: all of them."""
+    return column if column is None or at is None else column[at]
 
-    before, after: request_id where it is logged, query_id, and the measures. by_query: take the mean of the requests of
-    each query first. That is done too where the runs have no request in common.
+
+def _met(before: pl.DataFrame, after: pl.DataFrame) -> tuple[Ints, Ints] | None:
+    """Where the keys of both sides meet; None where all of them do, in the same order, as in runs over one list."""
+    if before.equals(after):
+        return None
+    left, right = before.with_row_index("_before"), after.with_row_index("_after")
+    found = left.join(right, on=before.columns, how="inner", validate="1:1").sort("_before")
+    return found["_before"].cast(pl.Int64).to_numpy(), found["_after"].cast(pl.Int64).to_numpy()
+
+
+class Difference(NamedTuple):
+    """What changed over some pairs, weighed where queries have weights. None where there is too little to say it.
+
+    before, after: the means. delta: the mean difference. interval: of it. wins, losses: pairs that rise and fall; the
+    rest are ties. n_differ: those that are no tie, or clusters of them. sample: the differences, by cluster.
     """
-    key = unit_key(before.columns)
-    by_request = len(key) == 2 and not by_query
-    found = _join(before, after, key) if by_request else None
-    if found is None or found.is_empty():
-        if len(key) == 2:
-            before, after = _queries(before, measures), _queries(after, measures)
-        by_request = False
-        found = _join(before, after, ["query_id"])
-    left, right = before[found["at"]], after[found["at_after"]]
-    clusters = left["query_id"].rank("dense").cast(pl.Int64).to_numpy() if by_request else None
-    return Pairs(left.select(measures), right.select(measures), clusters)
+
+    n: int
+    before: float | None
+    after: float | None
+    delta: float | None
+    interval: stats.Interval | None
+    wins: int
+    losses: int
+    n_differ: int
+    pairs: Sample | None
+    sample: Sample | None
 
 
-def _join(before: pl.DataFrame, after: pl.DataFrame, key: list[str]) -> pl.DataFrame:
-    left = before.select(key).with_row_index("at")
-    right = after.select(key).with_row_index("at_after")
-    return left.join(right, on=key, how="inner", validate="1:1").sort("at")
+def difference(both: Both, how: How | None) -> Difference:
+    """The mean paired difference, after less before. how: without it there is no interval."""
+    values = both.after - both.before
+    rises, falls = values > ROUNDING, values < -ROUNDING
+    wins, losses = int(rises.sum()), int(falls.sum())
+    n_differ = wins + losses
+    if both.clusters is not None:
+        n_differ = len(np.unique(both.clusters[rises | falls]))
+    weighs = len(values) > 0 and (both.weights is None or bool((both.weights > 0).any()))
+    if not weighs:
+        return Difference(len(values), None, None, None, None, wins, losses, n_differ, None, None)
+    pairs = Sample.of(values, weights=both.weights)
+    sample = pairs
+    if both.clusters is not None:
+        sample = Sample.of(values, weights=both.weights, clusters=both.clusters)
+    before, _ = mean_of(both.before, both.weights)
+    after, _ = mean_of(both.after, both.weights)
+    interval = None if how is None else stats.bootstrap_mean(sample, **how._asdict())
+    return Difference(len(values), before, after, pairs.mean, interval, wins, losses, n_differ, pairs, sample)
 
 
-def _queries(units: pl.DataFrame, measures: Sequence[str]) -> pl.DataFrame:
-    """The mean of the requests of each query that have a value, query by query."""
-    units = units.sort("query_id", maintain_order=True)
-    starts = np.flatnonzero((units["query_id"] != units["query_id"].shift()).fill_null(True).to_numpy())
-    columns = [units["query_id"].gather(starts)]
-    for measure in measures:
-        means = means_of_stretches(units[measure].to_list(), starts.tolist())
-        columns.append(pl.Series(measure, means, dtype=pl.Float64))
-    return pl.DataFrame(columns)
-
-
-def difference(pairs: Pairs, measure: str, counted: str, how: How) -> tuple[Delta, str | None]:
-    """The mean difference over the pairs, each of which counts once, and how its interval was made.
-
-    counted: what the measure counts. The value is None without pairs, the interval for fewer than two.
-    """
-    values, clusters = pairs.differences(measure)
-    if not len(values):
-        return Delta(counted, None, None, None, 0, 0, 0), None
-    differ = np.abs(values) > _ROUNDING
-    n_differ = int(differ.sum()) if clusters is None else len(np.unique(clusters[differ]))
-    interval = stats.bootstrap_mean(values, clusters=clusters, **how._asdict())
-    low, high, method = interval or (None, None, None)
-    mean = float(exact_sum(values)) / len(values)
-    way = way_of(low, high, n_differ, how.level)
-    return Delta(counted, mean, low, high, len(values), n_differ, way), method
-
-
-def compare_runs(
-    scores: Scores, plan: DiagnosisPlan, compared: Sequence[tuple[str, str]], how: How
-) -> dict[tuple[str, str], Deltas]:
-    """The differences of each pair of runs, by cut and column."""
-    if not compared:
-        return {}
-    columns = {cut: {c: m for c, m in of.items() if c in COMPARED} for cut, of in plan.by_cut.items()}
-    names = list(dict.fromkeys(str(m) for of in columns.values() for m in of.values()))
-    scored = scores.scan().filter(pl.col("status") == "scored").select(*scores.key, *names).collect()
-    parts = {run: rows.drop("run_id") for (run,), rows in scored.partition_by("run_id", as_dict=True).items()}
-    nothing = scored.drop("run_id").clear()
-    found: dict[tuple[str, str], Deltas] = {}
-    for a, b in compared:
-        left, right = parts.get(a, nothing), parts.get(b, nothing)
-        pairs = pair(left, right, names, by_query=scores.options.unit == "query")
-        found[a, b] = {
-            cut: {column: difference(pairs, str(m), noun(column, cut), how) for column, m in of.items()}
-            for cut, of in columns.items()
-        }
-    return found
-
-
-def noun(column: str, cut: Cut) -> str:
-    """What a measure counts, for sentences."""
-    return {
-        "naive_recall": "hits",
-        "doc_recall": "documents",
-        "doc_recall_docs": "the first document" if cut.k == 1 else f"the first {cut.k} documents",
-        "evidence_coverage": "parts of passages",
-        "evidence_recall": "whole passages",
-    }[column]
+def as_delta(found: Difference, counted: str, level: float) -> tuple[Delta, str | None]:
+    """A difference as verdicts take it. counted: what the measure counts."""
+    low, high, method = found.interval or (None, None, None)
+    way = way_of(low, high, found.n_differ, level)
+    return Delta(counted, found.delta, low, high, found.n, found.n_differ, way), method

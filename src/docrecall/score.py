@@ -12,28 +12,30 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from docrecall import findings
+from docrecall.accounting import Accounting
 from docrecall.contract.known import Known, check_known
 from docrecall.contract.needs import Needs, needs_of
 from docrecall.contract.schema import settle
 from docrecall.decisions import Decisions, decided
 from docrecall.errors import UsageError
+from docrecall.fingerprints import VERSIONS, label_digests
 from docrecall.kernel.batch import Batch
-from docrecall.kernel.per_query import BatchScores, match_batch, score_batch
+from docrecall.kernel.per_query import BatchScores, found_batch, match_batch, score_batch
 from docrecall.ledger import Ledger, every_batch
-from docrecall.measures.grammar import Measure, parse_all
+from docrecall.measures.grammar import Cut, Measure, parse_all
 from docrecall.measures.registry import DEFAULT_MEASURES
 from docrecall.memory import check_tables, describe, expect, fit, parse_bytes
 from docrecall.options import Options
 from docrecall.parallel import in_order
 from docrecall.plan import BATCH_ROWS, Plan, batches, make_plans, orders_disagree
 from docrecall.scores import Scores
+from docrecall.slices import Tags
 from docrecall.sources.inputs import Inputs
 from docrecall.sources.mapping import Mappings, TableMap, parse_mapping
 from docrecall.sources.read import read_logs, read_table
 from docrecall.store import OutputFolder
-from docrecall.summary import Tally
 from docrecall.tables import HITS, TABLES, UNIT, unit_key
-from docrecall.version import __version__
+from docrecall.units import BESIDE
 
 Progress = Callable[[int, int], None]
 
@@ -158,7 +160,7 @@ def check(
     measures: those that the tables are to serve; columns that none of them reads may hold anything.
     """
     checked = evaluate(prepare(inputs, measures, options), measures, options, Work(progress=progress))
-    return replace(checked, measures=(), _summary=checked.summary().clear())
+    return replace(checked, measures=())
 
 
 def _about(inputs: Inputs, measures: Sequence[Measure], options: Options, work: Work) -> dict[str, Any] | None:
@@ -171,7 +173,7 @@ def _about(inputs: Inputs, measures: Sequence[Measure], options: Options, work: 
         "measures": [str(m) for m in measures],
         "options": asdict(options),
         "batches": [work.batch_rows, work.memory],
-        "versions": {"docrecall": __version__, "polars": pl.__version__},
+        "versions": VERSIONS,
     }
 
 
@@ -211,10 +213,9 @@ def evaluate(
     inputs = settled.inputs
     known, plans = _planned(settled, len(measures), options, work, on_disk=folder is not None)
     names = [str(m) for m in measures]
-    by_query = options.unit == "query" and known.by_request
     key = [c for c in UNIT if c != "request_id" or known.by_request]
-    ledger, decisions = Ledger(inputs, known, options), Decisions()
-    tally = Tally(names, weighted=known.labels.weighted, by_query=by_query)
+    beside = [c for c, there in zip(BESIDE, (known.labels.weighted, known.labels.has_index), strict=True) if there]
+    ledger, decisions, accounting = Ledger(inputs, known, options), Decisions(), Accounting()
     ledger.findings += [f for plan in plans for f in orders_disagree(plan.log, options, plan.batch_rows)]
     frames: list[pl.DataFrame] = []
 
@@ -225,7 +226,7 @@ def evaluate(
     def take(batch: Batch, scores: BatchScores | None) -> None:
         ledger.add(batch, scores)
         if scores is not None:
-            tally.add(scores.units)
+            accounting.add(scores.units)
             decisions.add(scores.units)
         if work.progress is not None and batch.read:
             work.progress(ledger.read, inputs.n_hits)
@@ -253,31 +254,33 @@ def evaluate(
         done = score_batch(batch, known.labels, measures, options)
         take(batch, done)
         keep(done)
-    tally.note_runs(ledger.runs)
+    accounting.note_runs(ledger.runs)
     decisions.note_runs(ledger.runs)
-    if by_query:
-        tally.add_queries(pl.concat(frames).lazy() if folder is None else folder.scan_parts())
-    ledger.cross_check(tally.accounting(), measures)
+    account = accounting.table()
+    ledger.cross_check(account, measures)
     inputs.check_unchanged()
     if folder is None:
         units = pl.concat(frames).sort(key)
         per_query: Any = units.select(*key, "status", "n_hits", *names)
-        told: Any = decided(units.lazy(), key).collect()
+        told: Any = decided(units.lazy(), key, beside).collect()
     else:
-        per_query, told = folder.finish_units(key, names)
+        per_query, told = folder.finish_units(key, names, beside)
     return Scores(
         measures=tuple(names),
-        accounting=tally.accounting(),
+        accounting=account,
         findings=findings.merge(ledger.findings),
         rows=ledger.rows(),
         decisions=decisions.table(),
         rejected=ledger.rejected_rows(),
         options=options,
         inputs=inputs.fingerprints(),
+        labels=label_digests(known.labels),
+        versions=VERSIONS,
         _per_query=per_query,
         _decided=told,
-        _summary=tally.summary(),
+        _tags=Tags.of(inputs.tables, options),
         _match=partial(_matches, inputs, known, options, work.batch_rows),
+        _find=partial(_found, inputs, known, options, work.batch_rows),
         _again=partial(_again, inputs, options, work),
         opened=inputs,
     )
@@ -289,6 +292,13 @@ def _matches(inputs: Inputs, known: Known, options: Options, batch_rows: int) ->
     found = every_batch(inputs, known, options, batch_rows)
     matches = pl.concat([match_batch(batch, known.labels, options) for batch in found])
     return matches.sort(*unit_key(matches.columns), "doc_id")
+
+
+def _found(inputs: Inputs, known: Known, options: Options, batch_rows: int, cuts: Sequence[Cut]) -> pl.DataFrame:
+    """Go through the batches again, for the documents that were found under some cuts."""
+    inputs.check_unchanged()
+    found = every_batch(inputs, known, options, batch_rows)
+    return pl.concat([found_batch(batch, known.labels, cuts, options) for batch in found])
 
 
 def _again(inputs: Inputs, options: Options, work: Work, measures: Sequence[Measure]) -> Scores:

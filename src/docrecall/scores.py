@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,11 +10,15 @@ from typing import Any
 import polars as pl
 
 from docrecall.errors import UsageError
-from docrecall.measures.grammar import Measure
+from docrecall.measures.grammar import Cut, Measure
 from docrecall.options import Options
+from docrecall.slices import Tags
 from docrecall.sources.files import FileRef
 from docrecall.sources.inputs import Inputs
-from docrecall.tables import unit_key
+from docrecall.stats import Method
+from docrecall.summary import MIN_N, SUMMARY_SCHEMA, How, Parting, summarise
+from docrecall.tables import UNIT, unit_key
+from docrecall.units import BESIDE, Results, Units, units_of
 
 ROWS_SCHEMA = pl.Schema(
     {"table": pl.String(), **dict.fromkeys(("read", "used", "duplicate", "rejected", "outside"), pl.Int64())}
@@ -37,6 +41,8 @@ class Scores:
       set aside; without rows when there are none.
     options: the policies, with a digest.
     inputs: table, run, file, format, mapping, columns, rows, bytes and mtime_ns of everything that was read.
+    labels: a digest of the labels (qrels) and one of the passages (evidence), where there are any.
+    versions: of docrecall and polars. Runs can be compared where labels and versions agree.
     opened: the tables themselves, for what needs another look at them; None after `load`.
     """
 
@@ -48,12 +54,16 @@ class Scores:
     rejected: pl.LazyFrame
     options: Options
     inputs: list[dict[str, Any]] = field(repr=False)
+    labels: Mapping[str, str]
+    versions: Mapping[str, str]
     _per_query: pl.DataFrame | FileRef = field(repr=False)
     _decided: pl.DataFrame | FileRef = field(repr=False)
-    _summary: pl.DataFrame = field(repr=False)
+    _tags: Tags = field(repr=False)
     _match: Callable[[], pl.DataFrame] | None = field(repr=False)
+    _find: Callable[[Sequence[Cut]], pl.DataFrame] | None = field(repr=False)
     _again: Callable[[Sequence[Measure]], Scores] | None = field(repr=False)
     opened: Inputs | None = field(default=None, repr=False)
+    _told: pl.DataFrame | None = field(default=None, repr=False)
 
     def scan(self) -> pl.LazyFrame:
         """Give `per_query` as a LazyFrame; with `out=DIR` and after `load` it lies on disk and is read when needed."""
@@ -67,7 +77,7 @@ class Scores:
         gold_retrieved: whether a relevant document was among the hits, anywhere. The queries behind
         `decisions.declined_with_gold` are those with `answerable & ~answered & gold_retrieved`.
         """
-        return _scan(self._decided)
+        return _scan(self._decided).drop(BESIDE, strict=False)
 
     def reads(self, table: str, *columns: str) -> bool:
         """Whether a table was given, with some columns in all of its files."""
@@ -104,16 +114,61 @@ class Scores:
         """
         return self._per_query if isinstance(self._per_query, pl.DataFrame) else self.scan().collect()
 
-    def summary(self) -> pl.DataFrame:
-        """One row per run and measure: run_id, measure, mean, n, n_null, n_eff, ci_low, ci_high, ci_method, ceiling.
+    @property
+    def means_of_queries(self) -> bool:
+        """Whether means are taken over queries, each with the mean of its requests."""
+        return self.options.unit == "query" and "request_id" in self.key
 
-        mean is the exactly rounded sum of the values, divided by n; null when n is 0. n counts values, n_null scored
-        units without one. With weights the sums are weighed, and n_eff = (sum w)^2 / sum w^2 says how many equal
-        weights would tell as much; without weights it is n. With `unit="query"` all of this is of queries. ceiling:
-        what doc_recall could reach at most, given the documents that the index has; null for other measures, and where
-        the table of documents was not given. ci_low, ci_high and ci_method are null in this version.
+    def units(self) -> dict[str, Units]:
+        """The units of each run, for what is computed of values: means, slices, pairs."""
+        return units_of(Results(self.scan(), _scan(self._decided)), sorted(self.accounting["run_id"]))
+
+    @property
+    def tags(self) -> Tags:
+        """The columns of queries and requests that no measure reads."""
+        return self._tags
+
+    def summary(
+        self,
+        by: str | Sequence[str] | None = None,
+        *,
+        cluster: str | None = None,
+        min_n: int = MIN_N,
+        method: Method | None = None,
+        level: float = 0.95,
+        resamples: int = 10_000,
+        seed: int = 0,
+    ) -> pl.DataFrame:
+        """One row per run, slice and measure: run_id, [slice], measure, mean, n, n_null, n_eff, ci_low, ci_high, ..
+
+        .. ci_method, ceiling. mean is the exactly rounded sum of the values, divided by n; null when n is 0. n counts
+        values, n_null scored units without one. With weights the sums are weighed, and n_eff = (sum w)^2 / sum w^2 says
+        how many equal weights would tell as much; without weights it is n. With `unit="query"` all of this is of
+        queries. ceiling: what doc_recall could reach at most, given the documents that the index has; null for other
+        measures, and where the table of documents was not given.
+
+        by: a column of `queries` or `requests`, or several; each of their values is a slice, a null too. After `load`
+        that table is given anew. min_n: a slice with fewer values is shown without an interval.
+        ci_low, ci_high: the bootstrap interval of the mean at `level`, null for fewer than two units; ci_method says
+        how it was made, see `docs/intervals.md`. method: for all measures; None takes "bca" for measures that lie
+        between 0 and 1, for which equal values give a "binomial" bound, and "expanded" for others.
+        cluster: a column whose equal values are resampled together, such as conversation_id; a null is a value. Without
+        it the requests of one query are resampled together where requests are the units.
+
+        The same arguments give the same bits for any number of threads, batches and order of rows. Raises UsageError
+        for columns that are not there and arguments without meaning.
         """
-        return self._summary
+        parting = Parting.of(by, cluster, min_n, [*SUMMARY_SCHEMA, *UNIT])
+        how = How(level, resamples, seed, method).check()
+        if (parting, how) == (Parting(), How()):
+            return self._default
+        return summarise(self.units(), self.measures, self.tags, parting, how, by_query=self.means_of_queries)
+
+    @cached_property
+    def _default(self) -> pl.DataFrame:
+        if self._told is not None:
+            return self._told
+        return summarise(self.units(), self.measures, self.tags, Parting(), How(), by_query=self.means_of_queries)
 
     @cached_property
     def _matches(self) -> pl.DataFrame:
@@ -130,6 +185,13 @@ class Scores:
         an input changed in the meantime.
         """
         return self._matches.lazy()
+
+    def found(self, cuts: Sequence[Cut]) -> pl.DataFrame | None:
+        """Which relevant documents scored units were given under some cuts, by another pass over the inputs.
+
+        The key, cut, place and doc_id, one row per document, in no order. None after `load`: results do not keep them.
+        """
+        return None if self._find is None else self._find(cuts)
 
     def __repr__(self) -> str:
         n = self.accounting.select(pl.col("n_total", "n_scored").sum()).row(0) if self.accounting.height else (0, 0)

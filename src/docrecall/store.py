@@ -15,6 +15,7 @@ import polars as pl
 from docrecall.contract.rules import none_rejected
 from docrecall.decisions import decided
 from docrecall.errors import InputError
+from docrecall.fingerprints import VERSIONS
 from docrecall.journal import Journal
 from docrecall.kernel.batch import Batch
 from docrecall.kernel.per_query import BatchScores
@@ -23,9 +24,10 @@ from docrecall.options import Options
 from docrecall.report.structured import SCHEMA_VERSION, as_document
 from docrecall.scores import ROWS_SCHEMA, Scores
 from docrecall.show import printable
+from docrecall.slices import Tags, open_tags
 from docrecall.sources.files import FileRef
+from docrecall.sources.mapping import parse_mapping
 from docrecall.staging import MANIFEST, StagedFolder, as_json, fingerprint, named, read_sealed
-from docrecall.version import __version__
 
 PER_QUERY = "per_query.parquet"
 DECIDED = "decided.parquet"
@@ -58,26 +60,22 @@ class OutputFolder(StagedFolder):
         with named(self.target):
             self._journal.add(scores, batch)
 
-    def scan_parts(self) -> pl.LazyFrame:
-        """Give all units that were written aside."""
-        return pl.scan_parquet(self._journal.pieces, glob=False)
-
-    def finish_units(self, key: list[str], measures: list[str]) -> tuple[FileRef, FileRef]:
+    def finish_units(self, key: list[str], measures: list[str], beside: list[str]) -> tuple[FileRef, FileRef]:
         """Bring the batches together, sorted by key, one row group at a time; the bytes do not depend on batches.
 
-        Returns where scores and decisions stand for now.
+        beside: columns that stand with the decisions. Returns where scores and decisions stand for now.
         """
         with named(self.target):
             columns = [*key, "status", "n_hits", *measures]
-            units = self.scan_parts()
-            per_query, told = units.select(columns).collect_schema(), decided(units, key).collect_schema()
+            units = pl.scan_parquet(self._journal.pieces, glob=False)
+            per_query, told = units.select(columns).collect_schema(), decided(units, key, beside).collect_schema()
             with (
                 _RowGroups(self.files / PER_QUERY, per_query) as first,
                 _RowGroups(self.files / DECIDED, told) as second,
             ):
                 for rows in in_order(self._journal.pieces, key):
                     first.add(rows.select(columns))
-                    second.add(decided(rows.lazy(), key).collect())
+                    second.add(decided(rows.lazy(), key, beside).collect())
             return FileRef.of(str(self.files / PER_QUERY)), FileRef.of(str(self.files / DECIDED))
 
     def commit(self, scores: Scores) -> tuple[FileRef, FileRef]:
@@ -99,10 +97,15 @@ class OutputFolder(StagedFolder):
             return FileRef.of(str(self.target / PER_QUERY)), FileRef.of(str(self.target / DECIDED))
 
 
-def load(path: str | os.PathLike[str]) -> Scores:
+def load(
+    path: str | os.PathLike[str], *, queries: Any = None, requests: Any = None, map: Any = None, read: Any = None
+) -> Scores:
     """Read back what `out=DIR`, `--out DIR` or a night of `docrecall nightly` wrote.
 
     Hashes of all files are checked; `per_query` stays on disk.
+
+    queries, requests: the tables whose columns part the means (`summary(by=..)`) and tell clusters; results do not keep
+    them. Given, read and mapped as for `score`, and needed for nothing else.
 
     Raises InputError when the folder is not there, is not of docrecall, or holds a file that is not the one written;
     so does reading `per_query` once another run has replaced it.
@@ -112,10 +115,16 @@ def load(path: str | os.PathLike[str]) -> Scores:
     if RESULTS in manifest:
         folder /= _below(folder, manifest[RESULTS])
         manifest = read_sealed(folder / MANIFEST, SCHEMA_VERSION)
-    if DECIDED not in manifest["files"]:
+    if DECIDED not in manifest["files"] or "labels" not in manifest:
         raise InputError(f"{printable(folder)} was written by an earlier version of docrecall. Score again.")
-    files = {name: checked(folder / name, wanted) for name, wanted in manifest["files"].items()}
+    files = {name: _checked(folder / name, wanted) for name, wanted in manifest["files"].items()}
     frames = {name: _read(files[f"{name}.parquet"]) for name in _FRAMES}
+    options = Options(**manifest["options"])
+    with files[PER_QUERY].open() as file:
+        key = pl.read_parquet_schema(file)
+    written = [e["file"] for e in manifest["inputs"] if e["table"] in ("queries", "requests") and e["file"]]
+    given = {"queries": queries, "requests": requests}
+    tags = open_tags(given, parse_mapping(map, read), pl.Schema(key), options)
     return Scores(
         measures=tuple(manifest["measures"]),
         accounting=frames["accounting"],
@@ -123,12 +132,16 @@ def load(path: str | os.PathLike[str]) -> Scores:
         rows=pl.DataFrame(manifest["rows"], schema=ROWS_SCHEMA),
         decisions=frames["decisions"],
         rejected=_read(files[REJECTED]).lazy() if REJECTED in files else none_rejected(),
-        options=Options(**manifest["options"]),
+        options=options,
         inputs=manifest["inputs"],
+        labels=manifest["labels"],
+        versions={name: manifest[name] for name in VERSIONS},
         _per_query=files[PER_QUERY],
         _decided=files[DECIDED],
-        _summary=frames["summary"],
+        _tags=Tags.of(tags, options, written),
+        _told=frames["summary"],
         _match=None,
+        _find=None,
         _again=None,
     )
 
@@ -140,7 +153,7 @@ def _below(folder: Path, named: object) -> Path:
     return Path(named)
 
 
-def checked(path: Path, wanted: dict[str, Any]) -> FileRef:
+def _checked(path: Path, wanted: dict[str, Any]) -> FileRef:
     """Take hold of a file of results, and refuse it when it is not the one that the manifest lists."""
     if not path.is_file():
         raise InputError(f"{printable(path)} is missing; the manifest of this folder lists it.")
@@ -161,12 +174,12 @@ def _read(file: FileRef) -> pl.DataFrame:
 def _manifest(scores: Scores) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
-        "docrecall": __version__,
-        "polars": pl.__version__,
+        **VERSIONS,
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "options": asdict(scores.options),
         "options_digest": scores.options.digest,
         "measures": list(scores.measures),
+        "labels": scores.labels,
         "inputs": scores.inputs,
         "rows": scores.rows.to_dicts(),
     }

@@ -1,22 +1,26 @@
-"""Per-unit scores -> means and accounts. What is added up here does not depend on order or batches."""
+"""Values of units -> means with intervals, of whole runs and of slices of them."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
+from docrecall import stats
+from docrecall.errors import UsageError
 from docrecall.exact import exact_sum
-from docrecall.measures.definition import Floats
-from docrecall.reference import mean
-from docrecall.tables import by_run
+from docrecall.measures.definition import Floats, Ints
+from docrecall.measures.grammar import parse
+from docrecall.measures.registry import REGISTRY
+from docrecall.parallel import in_order
+from docrecall.show import printable
+from docrecall.slices import Tags
+from docrecall.stats.arguments import check_level, check_resampling, check_word
+from docrecall.stats.intervals import METHODS
+from docrecall.units import Units, numbered
 
-# Columns that later versions fill exist already, so that what reads them need not change: they are null.
 SUMMARY_SCHEMA = pl.Schema(
     {
         "run_id": pl.String(),
@@ -31,146 +35,172 @@ SUMMARY_SCHEMA = pl.Schema(
         "ceiling": pl.Float64(),
     }
 )
-
-# status of a unit -> the column of the accounting that counts it
-_REASONS = {
-    "unlabelled": "n_unlabelled",
-    "no_relevant": "n_no_relevant",
-    "unanswerable": "n_unanswerable",
-    "stale_labels": "n_stale_labels",
-    "rejected_rows": "n_rejected",
-}
-ACCOUNTING_SCHEMA = pl.Schema(
-    {"run_id": pl.String(), **dict.fromkeys(("n_total", "n_scored", "n_no_hits", *_REASONS.values()), pl.Int64())}
-)
-CEILING = "ceiling"
+MIN_N = 20
+_MOST_SLICES = 10_000
 
 
-@dataclass
-class _Sum:
-    """Exact sums of the values of one measure, of their weights, and of the squares of these."""
+class How(NamedTuple):
+    """How intervals are made. method: None takes the default of `stats.bootstrap_mean`."""
 
-    n: int = 0
-    values: Fraction = Fraction(0)
-    weights: Fraction = Fraction(0)
-    squares: Fraction = Fraction(0)
+    level: float = 0.95
+    resamples: int = 10_000
+    seed: int = 0
+    method: stats.Method | None = None
 
-    def add(self, values: Floats, weights: Floats | None) -> None:
-        self.n += len(values)
-        if weights is None:
-            self.values += exact_sum(values)
-            return
-        self.values += exact_sum(values * weights)
-        self.weights += exact_sum(weights)
-        self.squares += exact_sum(weights * weights)
-
-    def mean(self, *, weighted: bool) -> float | None:
-        whole = float(self.weights) if weighted else float(self.n)
-        return float(self.values) / whole if whole else None
-
-    def effective(self, *, weighted: bool) -> float | None:
-        if not weighted:
-            return float(self.n) or None
-        return float(self.weights) ** 2 / float(self.squares) if self.squares else None
+    def check(self) -> How:
+        """Raise UsageError for what has no meaning."""
+        check_level("level", self.level)
+        check_resampling(self.resamples, self.seed)
+        if self.method is not None:
+            check_word("method", self.method, METHODS)
+        return self
 
 
-class Tally:
-    """Adds up units as batches of them come in."""
+class Parting(NamedTuple):
+    """What units are parted by, which of them are resampled together, and from how many on a slice is judged."""
 
-    def __init__(self, measures: Sequence[str], *, weighted: bool, by_query: bool) -> None:
-        """weighted: whether queries have weights. by_query: whether means are taken inside queries first.
+    by: tuple[str, ...] = ()
+    cluster: str | None = None
+    min_n: int = MIN_N
 
-        Such means need all units of a query at once: `add_queries` brings them when all batches are done.
-        """
-        self._measures = list(measures)
-        self._weighted, self._by_query = weighted, by_query
-        self._sums: defaultdict[tuple[str, str], _Sum] = defaultdict(_Sum)
-        self._units: dict[str, Counter[str]] = {}
-        self._queries: Counter[str] = Counter()
+    @classmethod
+    def of(cls, by: str | Sequence[str] | None, cluster: str | None, min_n: int, taken: Sequence[str]) -> Parting:
+        """Read the arguments. taken: the columns of the table that slices stand in."""
+        names = [] if by is None else [by] if isinstance(by, str) else list(by)
+        if isinstance(min_n, bool) or not isinstance(min_n, int) or min_n < 1:
+            raise UsageError(f"min_n is {min_n!r}; it must be a whole number of at least 1.")
+        for name in names:
+            if not isinstance(name, str) or names.count(name) > 1:
+                raise UsageError(f"by is {by!r}; one column of queries or requests, or several, were expected.")
+            if name in taken:
+                raise UsageError(f"{name} is a column of the result. Give the slice column another name (map=, --map).")
+        if cluster is not None and not isinstance(cluster, str):
+            raise UsageError(f"cluster is {cluster!r}; a column of queries or requests was expected.")
+        return cls(tuple(names), cluster, min_n)
 
-    def note_runs(self, runs: Iterable[str]) -> None:
-        """Give these runs an account, also those in which nothing was to be scored."""
-        for run in runs:
-            self._units.setdefault(run, Counter())
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read for it."""
+        return list(dict.fromkeys([*self.by, *([self.cluster] if self.cluster else [])]))
 
-    def add(self, units: pl.DataFrame) -> None:
-        """Add units: run_id, status, n_hits, weight, ceiling and the measures' columns."""
-        for run, rows in by_run(units):
-            counts = self._units.setdefault(run, Counter())
-            counts.update(dict(rows["status"].value_counts().iter_rows()))
-            counts["no_hits"] += rows.filter(pl.col("status") == "scored", pl.col("n_hits") == 0).height
-            if not self._by_query:
-                self._add_values(run, rows)
 
-    def _add_values(self, run: str, rows: pl.DataFrame) -> None:
-        for name in (*self._measures, CEILING):
-            weights = rows["weight"].filter(rows[name].is_not_null()).to_numpy() if self._weighted else None
-            self._sums[run, name].add(rows[name].drop_nulls().to_numpy(), weights)
+class Slices(NamedTuple):
+    """Slices in the order of their values, null last, and where the units of each stand; None: all units."""
 
-    def add_queries(self, units: pl.LazyFrame) -> None:
-        """Add the means of queries over their units, given as to `add`, of all batches together."""
-        scored = units.filter(pl.col("status") == "scored")
-        keys = scored.select("run_id", "query_id", "weight").collect()
-        if keys.is_empty():
-            return
-        order = keys.select(pl.struct("run_id", "query_id").arg_sort()).to_series()
-        keys = keys[order]
-        new = keys.select(pl.struct("run_id", "query_id") != pl.struct("run_id", "query_id").shift()).to_series()
-        begin = np.flatnonzero(new.fill_null(True).to_numpy())
-        heads = keys[begin]
-        for run, rows in by_run(heads):
-            self._queries[run] += rows.height
-        for name in (*self._measures, CEILING):
-            values = scored.select(name).collect()[name].gather(order).to_list()
-            means = pl.Series(name, means_of_stretches(values, begin.tolist()), dtype=pl.Float64)
-            frame = heads.with_columns(means).filter(pl.col(name).is_not_null())
-            for run, rows in by_run(frame):
-                weights = rows["weight"].to_numpy() if self._weighted else None
-                self._sums[run, name].add(rows[name].to_numpy(), weights)
+    values: pl.DataFrame
+    places: list[Ints | None]
 
-    def summary(self) -> pl.DataFrame:
-        """One row per run and measure: the exactly rounded sum over n, null when no unit has a value."""
-        rows: list[dict[str, Any]] = []
-        for run in sorted(self._units):
-            ceiling = self._sums[run, CEILING].mean(weighted=self._weighted)
-            whole = self._queries[run] if self._by_query else self._units[run]["scored"]
-            for measure in self._measures:
-                total = self._sums[run, measure]
-                rows.append(
-                    {
-                        "run_id": run,
-                        "measure": measure,
-                        "mean": total.mean(weighted=self._weighted),
-                        "n": total.n,
-                        "n_null": whole - total.n,
-                        "n_eff": total.effective(weighted=self._weighted),
-                        "ceiling": ceiling if measure.startswith("doc_recall@") else None,
-                    }
-                )
-        return pl.DataFrame(rows, schema=SUMMARY_SCHEMA)
-
-    def accounting(self) -> pl.DataFrame:
-        """One row per run: n_total = n_scored + the reasons; n_no_hits counts scored units without hits."""
-        rows = []
-        for run in sorted(self._units):
-            counts = self._units[run]
-            reasons = {column: counts[status] for status, column in _REASONS.items()}
-            n_total = counts["scored"] + sum(reasons.values())
-            rows.append(
-                {
-                    "run_id": run,
-                    "n_total": n_total,
-                    "n_scored": counts["scored"],
-                    "n_no_hits": counts["no_hits"],
-                    **reasons,
-                }
+    @classmethod
+    def of(cls, tags: pl.DataFrame | None) -> Slices:
+        """Find the slices of units. tags: a row for each unit; without them all units are one."""
+        if tags is None:
+            return cls(pl.DataFrame(height=1), [None])
+        names = tags.columns
+        grouped = tags.with_row_index("_at").group_by(names).agg(pl.col("_at").cast(pl.Int64))
+        if grouped.height > _MOST_SLICES:
+            raise UsageError(
+                f"{' and '.join(map(printable, names))} part the units into {grouped.height:,} slices; at most "
+                f"{_MOST_SLICES:,} make sense. Group the values first."
             )
-        return pl.DataFrame(rows, schema=ACCOUNTING_SCHEMA)
+        grouped = grouped.sort(names, nulls_last=True)
+        return cls(grouped.select(names), [at.to_numpy() for at in grouped["_at"]])
 
 
-def means_of_stretches(values: list[float | None], begin: list[int]) -> list[float | None]:
-    """The mean of each stretch of values."""
-    return [
-        values[low] if high - low == 1 else mean(values[low:high])
-        for low, high in zip(begin, [*begin[1:], len(values)], strict=True)
+def rows_of(
+    slices: pl.DataFrame, columns: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], schema: pl.Schema
+) -> pl.DataFrame:
+    """Put the rows of some slices, one each, beside their values. columns: what is the same in every row."""
+    same = [pl.lit(value, schema[name]).alias(name) for name, value in columns.items()]
+    rest = pl.DataFrame(rows, schema={c: t for c, t in schema.items() if c not in columns})
+    return pl.concat([slices, rest], how="horizontal").with_columns(same)
+
+
+class PartedRun(NamedTuple):
+    """The units of a run, and the slices of them."""
+
+    units: Units
+    clusters: Ints | None
+    slices: Slices
+
+
+def summarise(
+    runs: Mapping[str, Units], measures: Sequence[str], tags: Tags, parting: Parting, how: How, *, by_query: bool
+) -> pl.DataFrame:
+    """One row per run, slice and measure; see `Scores.summary`. by_query: take the mean of each query first."""
+    names = tags.names(parting.by)
+    columns = [c for c in SUMMARY_SCHEMA if c not in ("run_id", "measure")]
+    parts = [parted(units, tags, parting, by_query=by_query) for units in runs.values()]
+
+    def work(task: tuple[PartedRun, str]) -> pl.DataFrame:
+        run, measure = task
+        rows = list(_rows(run, measure, parting, how))
+        same = {"run_id": run.units.run, "measure": measure}
+        found = rows_of(run.slices.values, same, rows, SUMMARY_SCHEMA)
+        return found.select("run_id", *names, "measure", *columns).with_row_index("_slice")
+
+    # Stable, so that the measures of a slice stay in the order asked for.
+    found = [
+        pl.concat(in_order(work, [(run, m) for m in measures])).sort("_slice", maintain_order=True)
+        for run in (parts if measures else ())
     ]
+    found = [frame for frame in found if frame.height]
+    return pl.concat(found).drop("_slice") if found else SUMMARY_SCHEMA.to_frame()
+
+
+def parted(units: Units, tags: Tags, parting: Parting, *, by_query: bool) -> PartedRun:
+    """Find the slices of one run, and which of its units are resampled together."""
+    read = None
+    if parting.columns:
+        read = tags.read(parting.columns, units.keys.select(pl.lit(units.run).alias("run_id"), pl.all()))
+    by = read.select(tags.names(parting.by)) if read is not None and parting.by else None
+    if by_query:
+        units = units.by_query(by)
+        by, read = (frame if frame is None else units.firsts(frame) for frame in (by, read))
+    clusters = None
+    if read is not None and parting.cluster is not None:
+        clusters = numbered(read.select(tags.names([parting.cluster])))
+    elif len(units.key) > 1:
+        clusters = numbered(units.keys.select("query_id"))
+    return PartedRun(units, clusters, Slices.of(by))
+
+
+def _rows(run: PartedRun, measure: str, parting: Parting, how: How) -> Iterator[dict[str, Any]]:
+    values, weights = run.units.values(measure), run.units.weights
+    ceilings = run.units.ceilings() if measure.startswith("doc_recall@") else None
+    limited = REGISTRY[parse(measure).name].high == 1
+    for places in run.slices.places:
+        at = slice(None) if places is None else places
+        here = ~np.isnan(values[at])
+        found = values[at][here]
+        ws = None if weights is None else weights[at][here]
+        clusters = None if run.clusters is None else run.clusters[at][here]
+        mean, n_eff = mean_of(found, ws)
+        n, n_scored = int(here.sum()), int(run.units.scored[at].sum())
+        low, high, method = None, None, None
+        if n_eff is not None and n >= (parting.min_n if parting.by else 1):
+            sample = stats.Sample.of(found, weights=ws, clusters=clusters)
+            low, high, method = stats.bootstrap_mean(sample, unit_range=limited, **how._asdict()) or (low, high, method)
+        ceiling = None
+        if ceilings is not None:
+            reach = ~np.isnan(ceilings[at])
+            ceiling, _ = mean_of(ceilings[at][reach], None if weights is None else weights[at][reach])
+        yield {
+            "mean": mean,
+            "n": n,
+            "n_null": n_scored - n,
+            "n_eff": n_eff,
+            "ci_low": low,
+            "ci_high": high,
+            "ci_method": method,
+            "ceiling": ceiling,
+        }
+
+
+def mean_of(values: Floats, weights: Floats | None) -> tuple[float | None, float | None]:
+    """The exactly rounded sum over the sum of weights, and the effective number; None where there is no weight."""
+    if weights is None:
+        n = len(values)
+        return (float(exact_sum(values)) / n, float(n)) if n else (None, None)
+    whole, squares = float(exact_sum(weights)), exact_sum(weights * weights)
+    mean = float(exact_sum(values * weights)) / whole if whole else None
+    return mean, whole**2 / float(squares) if squares else None

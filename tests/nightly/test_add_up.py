@@ -15,7 +15,7 @@ import pytest
 
 import docrecall as dr
 from docrecall.errors import DataError, IncompleteError
-from docrecall.nightly.histograms import add_up, count_values, means_of, scored_units
+from docrecall.nightly.histograms import add_up, count, means_of, samples_of
 from docrecall.nightly.total import add_nights
 from tests.nightly.nights import CONFIG, command, run, store_of
 from tests.small import write
@@ -208,21 +208,23 @@ def test_history_has_the_account(tmp_path: Path) -> None:
 
 
 def test_counts_are_those_of_the_values() -> None:
-    """A histogram of values, by hand: 0.5 twice, 1 once; the null takes no part, and neither does an unscored unit."""
-    units = pl.DataFrame(
-        {
-            "run_id": ["a"] * 5,
-            "query_id": [f"q{k}" for k in range(5)],
-            "status": ["scored"] * 4 + ["unlabelled"],
-            "weight": [1.0] * 5,
-            "m": [0.5, 0.5, 1.0, None, None],
-            "ceiling": [None] * 5,
-        },
-        schema_overrides={"ceiling": pl.Float64},
-    ).lazy()
-    found = count_values(scored_units(units, ["m"], by_query=False), ["m"])
-    assert found.select("measure", "value", "weight", "count").rows() == [("m", 0.5, 1.0, 2), ("m", 1.0, 1.0, 1)]
-    assert means_of(add_up([found, found]))["a", None, None, "m"] == (4 / 6, 6, 6.0)
+    """A histogram by hand: one query finds both documents, two one of them, and the unlabelled one takes no part."""
+    hits = pl.DataFrame(
+        {"query_id": ["a", "a", "b", "c", "x"], "rank": [1, 2, 1, 1, 1], "doc_id": ["d", "e", "d", "e", "d"]}
+    )
+    qrels = pl.DataFrame({"query_id": ["a", "a", "b", "b", "c", "c"], "doc_id": ["d", "e"] * 3})
+    queries = pl.DataFrame({"query_id": ["a", "b", "c", "x"], "lang": ["en", "en", None, "en"]})
+    scores = dr.score(hits, qrels, "doc_recall@2", queries=queries)
+    found, samples = count(scores, ["lang"])
+    assert found.drop("run_id", "measure", "weight").rows() == [
+        (None, None, 0.5, 2),
+        (None, None, 1.0, 1),
+        ("lang", None, 0.5, 1),
+        ("lang", "en", 0.5, 1),
+        ("lang", "en", 1.0, 1),
+    ]
+    assert means_of(add_up([found, found]))["run", None, None, "doc_recall@2"] == (4 / 6, 6, 6.0)
+    assert samples_of(samples)["run", "lang", "en", "doc_recall@2"].mean == 0.75
 
 
 def test_the_folder_it_is_called_from_does_not_matter(tmp_path: Path) -> None:

@@ -127,11 +127,11 @@ def test_bins_keep_mean_and_variance(heavy: bool):
 
     binned = draws._thinned(sample)
 
-    assert len(binned.counts) <= 2100
+    assert len(binned.counts) <= 260
     assert binned.n == sample.n
     assert binned.mean == pytest.approx(sample.mean, abs=1e-12)
     spreads = [float((s.influence**2 * s.counts).sum()) for s in (sample, binned)]
-    assert spreads[1] == pytest.approx(spreads[0], rel=1e-4)
+    assert spreads[1] == pytest.approx(spreads[0], rel=5e-3)
 
 
 @pytest.mark.parametrize("method", ["bca", "expanded", "percentile"])

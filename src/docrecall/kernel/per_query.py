@@ -11,12 +11,12 @@ import polars as pl
 from docrecall import findings
 from docrecall.kernel.batch import Batch
 from docrecall.kernel.counts import CutCounts, Placed
-from docrecall.kernel.family import Family, of_every_row
+from docrecall.kernel.family import Family, of_every_row, within
 from docrecall.kernel.labels import Labels
 from docrecall.kernel.match import Matched, match
 from docrecall.kernel.passages import Passages
 from docrecall.measures.definition import Floats
-from docrecall.measures.grammar import CutUnit, Measure
+from docrecall.measures.grammar import Cut, CutUnit, Measure
 from docrecall.measures.registry import REGISTRY
 from docrecall.options import Options
 from docrecall.tables import unit_key
@@ -108,6 +108,33 @@ def match_batch(batch: Batch, labels: Labels, options: Options) -> pl.DataFrame:
         .join(found, on="label", how="left")
         .select(*key, "doc_id", "relevance", "first_rank", "doc_position")
     )
+
+
+def found_batch(batch: Batch, labels: Labels, cuts: Sequence[Cut], options: Options) -> pl.DataFrame:
+    """Say which relevant documents each scored unit of a batch was given under some cuts.
+
+    Returns the key, cut (as it is printed), place, doc_id: one row per document that was found.
+    """
+    of_rows = {c for cut in cuts for c in of_every_row("docs", cut.unit)} | {"rank", "doc_id"}
+    of_rows |= {"n_tokens"} if any(cut.unit == "tokens" for cut in cuts) else set()
+    matched = match(batch, labels, of_hits=batch.columns & {"doc_version"}, of_rows=of_rows, passages=False)
+    units = with_status(labels.annotate(batch.units), matched, options)
+    key = unit_key(units.columns)
+    there = units.select(pl.col("listed") & (pl.col("status") == "scored")).to_series().to_numpy()
+    frames = []
+    for cut in cuts:
+        placed = Placed(Family(matched, cut.unit), options.min_relevance)
+        taken = within(placed.reach, len(placed.label), cut.k) & (placed.grade >= options.min_relevance)
+        taken &= there[placed.unit]
+        frames.append(
+            units[placed.unit[taken]].select(
+                *key,
+                pl.lit(str(cut)).alias("cut"),
+                pl.Series("place", placed.place[taken], dtype=pl.Int64),
+                matched.labels["doc_id"].gather(placed.label[taken]),
+            )
+        )
+    return pl.concat(frames)
 
 
 class _Counted:

@@ -117,6 +117,7 @@ def total(
     recompute: Annotated[
         bool, Parameter(negative="", help="Work on all these nights first; those that are up to date cost little.")
     ] = False,
+    by: Annotated[str | None, Parameter(help="A slice of the configuration, to part the means by.")] = None,
     log: LogLines = "text",
     format: Annotated[Literal["table", "json", "csv"], Parameter(help="How results are printed on stdout.")] = "table",
 ) -> int:
@@ -135,7 +136,7 @@ def total(
         told = _work(found, chosen, log)
         if exit_code(told["nights"]) not in (0, 1) or told["exit_code"] > 128:
             return _tell(found, told, "table")
-    table = add_nights(Store(found.store), chosen, found.level)
+    table = add_nights(Store(found.store), chosen, found.level, by)
     with printing():
         if format == "json":
             print(json.dumps(table.to_dicts(), indent=2, allow_nan=False))

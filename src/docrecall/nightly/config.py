@@ -182,8 +182,6 @@ def _config(file: Path, r: Reader) -> Config:
         names = t.texts("measures", required=True)
         measures = t.checked("measures", lambda: parse_all(list(names)), ()) if names else ()
         slices = t.texts("slices")
-        if slices:
-            t.fault("slices", "slices are not in this version yet")
         canary = t.whole("canary", 50, least=0)
         memory = t.text("memory")
         level = t.share("level", 0.95)

@@ -6,26 +6,18 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from statistics import median
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import polars as pl
 
 from docrecall.nightly.config import Config, Gate
-from docrecall.nightly.folder import HISTOGRAMS, SAMPLES
-from docrecall.nightly.histograms import Group, Mean, in_unit_range, means_of, samples_of
-from docrecall.nightly.history import ROWS
+from docrecall.nightly.numbers import Numbers, differ, p_below
 from docrecall.nightly.store import Night, Store
-from docrecall.pairs import How, difference, pair
 from docrecall.show import printable
-from docrecall.stats import Sample, bootstrap_difference
-from docrecall.store import PER_QUERY
-from docrecall.tables import unit_key
-from docrecall.verdicts import least_units
+from docrecall.stats import benjamini_hochberg
 
 Status = Literal["passed", "failed", "not_judged"]
 _ROUNDING = 1e-12  # a mean that reaches its bound but for the last bits has reached it
-_PAIRED = 0.9  # from this share of common queries on, two nights are compared query by query
-_RESAMPLES = 10_000
 _SHARES = {
     "max_unlabelled": ("n_unlabelled", "n_total", "units are unlabelled"),
     "max_stale": ("n_stale_labels", "n_total", "units have stale labels"),
@@ -38,9 +30,10 @@ _SHARES = {
 class Judged:
     """What one gate says of one run. why: a sentence for people.
 
-    gate: min, max_drop or the name of a data gate. value: the mean, the share, or the rows over their median; bound:
-    what it must keep. baseline: the night or run that it was compared with, delta the difference, with its interval,
-    method and number of pairs (None for two samples).
+    gate: min, max_drop or the name of a data gate. slice, slice_value: of gates by slice, the worst one. value: the
+    mean, the share, the rows over their median, or the difference of the worst slice; bound: what it must keep.
+    baseline: the night or run that it was compared with, delta the difference, with its interval, method and number of
+    pairs (None for two samples).
     """
 
     gate: str
@@ -48,6 +41,8 @@ class Judged:
     why: str
     run_id: str | None = None
     measure: str | None = None
+    slice: str | None = None
+    slice_value: str | None = None
     value: float | None = None
     bound: float | None = None
     n: int | None = None
@@ -59,50 +54,9 @@ class Judged:
     n_pairs: int | None = None
 
 
-class _Delta(NamedTuple):
-    """A difference with its interval. sure: whether enough units differ for the interval to mean what it says."""
-
-    value: float
-    low: float | None
-    high: float | None
-    method: str | None
-    n_pairs: int | None
-    sure: bool
-
-
-class _Numbers:
-    """The numbers of a published night, read when they are asked for."""
-
-    def __init__(self, night: Night) -> None:
-        self.night = night
-        self.means: dict[Group, Mean] = means_of(night.frame(HISTOGRAMS))
-        self._samples: dict[Group, Sample] | None = None
-        self._per_query: pl.DataFrame | None = None
-
-    def mean(self, run: str, measure: str) -> Mean:
-        return self.means.get((run, None, None, measure), Mean(None, 0, None))
-
-    @property
-    def runs(self) -> list[str]:
-        return self.night.frame(ROWS)["run_id"].unique().sort().to_list()
-
-    def sample(self, run: str, measure: str) -> Sample | None:
-        if self._samples is None:
-            frame = self.night.frame(SAMPLES)
-            self._samples = samples_of(frame) if frame.height else {}
-        return self._samples.get((run, None, None, measure))
-
-    def units(self, run: str, measure: str) -> pl.DataFrame:
-        """The scored units of a run that have a value: what names them, and the value."""
-        if self._per_query is None:
-            self._per_query = self.night.frame(PER_QUERY).filter(pl.col("status") == "scored")
-        there = self._per_query.filter(pl.col("run_id") == run, pl.col(measure).is_not_null())
-        return there.select(*(c for c in unit_key(there.columns) if c != "run_id"), measure)
-
-
 def judge(config: Config, store: Store, night: Night) -> list[Judged]:
     """Judge a night by every gate of the configuration, in its order; data gates last."""
-    tonight = _Numbers(night)
+    tonight = Numbers(night)
     before = _Before(config, store, night)
     found = [j for gate in config.gates for j in _measure_gate(gate, config, tonight, before)]
     return [*found, *_data_gates(config, store, tonight)]
@@ -137,15 +91,15 @@ class _Before:
 
     def __init__(self, config: Config, store: Store, night: Night) -> None:
         self._config, self._store, self._night = config, store, night
-        self._good: list[_Numbers] | None = None
+        self._good: list[Numbers] | None = None
         self.why_not = "no night before it passed its gates"
 
-    def good(self) -> list[_Numbers]:
+    def good(self) -> list[Numbers]:
         """The newest first; as many as the configuration asks for."""
         if self._good is None:
             baseline = self._config.baseline
             most = 1 if baseline.against == "last_good" else baseline.nights
-            self._good = [_Numbers(n) for n in self._find(most)]
+            self._good = [Numbers(n) for n in self._find(most)]
         return self._good
 
     def _find(self, most: int) -> list[Night]:
@@ -165,14 +119,20 @@ class _Before:
                 break
         return found
 
-    def of(self, run: str, measure: str) -> _Numbers | None:
-        """The night that this measure of this run is compared with."""
+    def of(self, run: str, measure: str, tonight: Numbers) -> tuple[Numbers, str, str] | None:
+        """What this measure of this run is compared with: a night, the run in it, and what it is called."""
+        baseline = self._config.baseline
+        if baseline.against == "run":
+            old = str(baseline.run)
+            self.why_not = f"the baseline run {printable(old)} has no {measure}"
+            return (tonight, old, old) if tonight.mean(old, measure).mean is not None else None
         there = [n for n in self.good() if n.mean(run, measure).mean is not None]
         if not there:
             return None
         # Of an even number the lower one of the middle two: the baseline is a night, not a number between two.
         ordered = sorted(there, key=lambda n: (n.mean(run, measure).mean or 0.0, n.night.date))
-        return ordered[(len(ordered) - 1) // 2]
+        chosen = ordered[(len(ordered) - 1) // 2]
+        return chosen, run, chosen.night.date.isoformat()
 
 
 def _differs(one: Night, other: Night) -> str | None:
@@ -180,13 +140,16 @@ def _differs(one: Night, other: Night) -> str | None:
     return next((word for name, word in names.items() if one.manifest[name] != other.manifest[name]), None)
 
 
-def _measure_gate(gate: Gate, config: Config, tonight: _Numbers, before: _Before) -> Iterator[Judged]:
+def _measure_gate(gate: Gate, config: Config, tonight: Numbers, before: _Before) -> Iterator[Judged]:
     against = config.baseline.run
     runs = [gate.run] if gate.run is not None else [r for r in tonight.runs if r != against or gate.max_drop is None]
     for run in runs:
         mean = tonight.mean(run, gate.measure)
         told = f"{gate.measure} of {printable(run)}"
-        base = Judged("min", "passed", "", run, gate.measure, mean.mean, n=mean.n)
+        base = Judged("min", "passed", "", run, gate.measure, value=mean.mean, n=mean.n)
+        if gate.by is not None:
+            yield from _slice_gates(base, gate, tonight, before)
+            continue
         if mean.mean is None:
             yield replace(base, gate="value", status="failed", why=f"{told} has no value")
             continue
@@ -198,18 +161,66 @@ def _measure_gate(gate: Gate, config: Config, tonight: _Numbers, before: _Before
             yield _drop_gate(replace(base, gate="max_drop", bound=gate.max_drop), gate, config, tonight, before)
 
 
-def _drop_gate(base: Judged, gate: Gate, config: Config, tonight: _Numbers, before: _Before) -> Judged:
-    run, measure, allowed = str(base.run_id), gate.measure, gate.max_drop or 0.0
-    if config.baseline.against == "run":
-        other, old_run, named_by = tonight, str(config.baseline.run), str(config.baseline.run)
-        if other.mean(old_run, measure).mean is None:
-            return replace(base, status="failed", why=f"the baseline run {printable(old_run)} has no {measure}")
-    else:
-        found = before.of(run, measure)
+def _slice_gates(base: Judged, gate: Gate, tonight: Numbers, before: _Before) -> Iterator[Judged]:
+    """Judge each slice with enough values, and tell the worst; `fdr` bounds the share of false alarms among them."""
+    run = str(base.run_id)
+    slices = tonight.slices(run, gate.measure, str(gate.by))
+    large = {name: found for name, found in slices.items() if found[0].n >= gate.min_n}
+    if gate.min is not None:
+        ps = {name: p_below(sample, gate.min) for name, (_, sample) in large.items()}
+        yield _worst(replace(base, bound=gate.min), gate, ps, {n: m.mean for n, (m, _) in large.items()}, len(slices))
+    if gate.max_drop is not None:
+        base = replace(base, gate="max_drop", bound=gate.max_drop)
+        found = before.of(run, gate.measure, tonight)
         if found is None:
-            return replace(base, status="not_judged", why=before.why_not)
-        other, old_run, named_by = found, run, found.night.date.isoformat()
-    delta = _delta(other, tonight, (old_run, run), measure, config)
+            yield replace(base, status="not_judged", why=before.why_not)
+            return
+        other, old_run, named_by = found
+        old = other.slices(old_run, gate.measure, str(gate.by))
+        both = {name: (sample, old[name][1]) for name, (_, sample) in large.items() if name in old}
+        ps = {name: p_below(new, -gate.max_drop, was) for name, (new, was) in both.items()}
+        drops: dict[str | None, float | None] = {name: new.mean - was.mean for name, (new, was) in both.items()}
+        yield _worst(replace(base, baseline=named_by), gate, ps, drops, len(slices))
+
+
+def _worst(
+    base: Judged, gate: Gate, ps: dict[str | None, float | None], values: dict[str | None, float | None], n_slices: int
+) -> Judged:
+    """Tell the slice with the smallest p value. values: the mean of each slice, or its difference to the baseline."""
+    adjusted = dict(zip(ps, benjamini_hochberg(list(ps.values())), strict=True))
+    judged = {name: q for name, q in adjusted.items() if q is not None}
+    few = f"; {n_slices - len(judged)} of {n_slices} slices by {printable(gate.by)} are too small to judge"
+    few = "" if n_slices == len(judged) else few
+    if not judged:
+        return replace(base, status="not_judged", why=f"no slice has {gate.min_n} values{few}")
+    worst = min(judged, key=lambda name: (judged[name], values[name] or 0.0, str(name)))
+    bad = sum(q < gate.fdr for q in judged.values())
+    what = f"{printable(gate.by)}={'null' if worst is None else printable(worst)}"
+    value = values[worst] or 0.0
+    number = f"{value:.4f}" if base.gate == "min" else f"{value:+.4f} against {printable(base.baseline)}"
+    bound = f"below {gate.min:g}" if base.gate == "min" else f"a drop of more than {gate.max_drop:g}"
+    told = f"{base.measure} of {printable(base.run_id)} is worst in {what}: {number}"
+    told += f", surely {bound} (q {judged[worst]:.2g})" if bad else f", not surely {bound} (q {judged[worst]:.2g})"
+    more = f", one of {bad} such slices" if bad > 1 else ""
+    return replace(
+        base,
+        status="failed" if bad else "passed",
+        why=f"{told}{more}{few}",
+        slice=gate.by,
+        slice_value=worst,
+        value=value,
+    )
+
+
+def _drop_gate(base: Judged, gate: Gate, config: Config, tonight: Numbers, before: _Before) -> Judged:
+    run, measure, allowed = str(base.run_id), gate.measure, gate.max_drop or 0.0
+    found = before.of(run, measure, tonight)
+    if found is None:
+        status: Status = "failed" if config.baseline.against == "run" else "not_judged"
+        return replace(base, status=status, why=before.why_not)
+    other, old_run, named_by = found
+    by_query = config.options.unit == "query"
+    delta = differ(other, tonight, (old_run, run), measure, level=config.level, by_query=by_query)
     if delta is None or delta.low is None or delta.high is None:
         return replace(base, status="not_judged", baseline=named_by, why="too few units to compare")
     failed = delta.sure and delta.high < -allowed - _ROUNDING
@@ -233,46 +244,8 @@ def _drop_gate(base: Judged, gate: Gate, config: Config, tonight: _Numbers, befo
     )
 
 
-def _delta(old: _Numbers, new: _Numbers, runs: tuple[str, str], measure: str, config: Config) -> _Delta | None:
-    """The difference of two means: paired in one night, and between nights that asked nearly the same queries.
-
-    Requests of different nights are different requests, and are two samples.
-    """
-    by_query = config.options.unit == "query"
-    old_run, run = runs
-    before, after = old.units(old_run, measure), new.units(run, measure)
-    same_night = old is new
-    weighted = any(not _plain(s) for s in (old.sample(old_run, measure), new.sample(run, measure)) if s is not None)
-    if same_night or (not weighted and (by_query or "request_id" not in after.columns)):
-        pairs = pair(before, after, [measure], by_query=by_query)
-        n_pairs = pairs.before.height
-        if same_night or n_pairs >= _PAIRED * max(_n(before, by_query), _n(after, by_query)):
-            found, method = difference(pairs, measure, measure, How(config.level, _RESAMPLES, 0))
-            if found.value is None:
-                return None
-            sure = found.n_differ >= least_units(config.level)
-            return _Delta(found.value, found.low, found.high, method, n_pairs, sure)
-    first, second = old.sample(old_run, measure), new.sample(run, measure)
-    if first is None or second is None:
-        return None
-    interval = bootstrap_difference(
-        first, second, level=config.level, resamples=_RESAMPLES, unit_range=in_unit_range(measure)
-    )
-    low, high, how = interval or (None, None, None)
-    return _Delta(second.mean - first.mean, low, high, how, None, sure=True)
-
-
-def _n(units: pl.DataFrame, by_query: bool) -> int:
-    return units["query_id"].n_unique() if by_query else units.height
-
-
-def _plain(sample: Sample) -> bool:
-    """Whether each unit weighs the same; clusters of requests do not, and are no reason not to pair."""
-    return bool((sample.weights == sample.weights[:1]).all())
-
-
-def _data_gates(config: Config, store: Store, tonight: _Numbers) -> Iterator[Judged]:
-    rows = tonight.night.frame(ROWS).unique("run_id", keep="first", maintain_order=True)
+def _data_gates(config: Config, store: Store, tonight: Numbers) -> Iterator[Judged]:
+    rows = tonight.rows.unique("run_id", keep="first", maintain_order=True)
     for row in rows.to_dicts():
         for name, (part, whole, words) in _SHARES.items():
             most = getattr(config.data, name)

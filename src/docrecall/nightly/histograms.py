@@ -15,11 +15,14 @@ import numpy as np
 import polars as pl
 
 from docrecall.exact import exact_sum
-from docrecall.measures.grammar import parse_all
+from docrecall.measures.definition import Floats, Ints
+from docrecall.measures.grammar import parse
 from docrecall.measures.registry import REGISTRY
+from docrecall.scores import Scores
 from docrecall.stats import Interval, Sample, bootstrap_mean
-from docrecall.summary import CEILING, means_of_stretches
+from docrecall.summary import PartedRun, Parting, parted
 
+CEILING = "ceiling"
 GROUP = ("run_id", "slice", "slice_value", "measure")
 _GROUP_SCHEMA = dict.fromkeys(GROUP, pl.String())
 HISTOGRAM_SCHEMA = pl.Schema({**_GROUP_SCHEMA, "value": pl.Float64(), "weight": pl.Float64(), "count": pl.Int64()})
@@ -42,67 +45,61 @@ class Mean(NamedTuple):
     n_eff: float | None
 
 
-def scored_units(units: pl.LazyFrame, measures: Sequence[str], *, by_query: bool) -> pl.DataFrame:
-    """The rows that means are taken over: scored units, or, with `by_query`, queries with the means of their requests.
+def count(scores: Scores, slices: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Count the values of each run, slice and measure: their histograms, and their samples.
 
-    units: as the kernel gives them, of all batches. Returns run_id, query_id, weight, the measures and the ceiling.
+    slices: columns of queries and requests, each of which parts the units by itself. Units without a value take no
+    part. A sample has one row per distinct unit of `stats.Sample`, in which the requests of a query are one unit.
     """
-    names = [*measures, CEILING]
-    rows = units.filter(pl.col("status") == "scored").select("run_id", "query_id", "weight", *names).collect()
-    if not by_query or rows.is_empty():
-        return rows
-    rows = rows.sort("run_id", "query_id", maintain_order=True)
-    key = pl.struct("run_id", "query_id")
-    new = rows.select(key.ne_missing(key.shift())).to_series().to_numpy().copy()
-    new[0] = True
-    begin = np.flatnonzero(new)
-    means = [
-        pl.Series(name, means_of_stretches(rows[name].to_list(), begin.tolist()), dtype=pl.Float64) for name in names
-    ]
-    return rows[begin].select("run_id", "query_id", "weight").with_columns(means)
+    histograms, samples = [HISTOGRAM_SCHEMA.to_frame()], [SAMPLE_SCHEMA.to_frame()]
+    for by in (None, *slices):
+        parting = Parting(() if by is None else (by,))
+        for units in scores.units().values():
+            run = parted(units, scores.tags, parting, by_query=scores.means_of_queries)
+            for measure in (*scores.measures, CEILING):
+                for group, values, weights, clusters in _slices(run, by, measure):
+                    histograms.append(_histogram(group, values, weights))
+                    if measure != CEILING and (weights is None or weights.any()):
+                        samples.append(_sample(group, Sample.of(values, weights=weights, clusters=clusters)))
+    return (
+        pl.concat(histograms).sort(*GROUP, "value", "weight"),
+        pl.concat(samples).sort(*GROUP, "total", "weight"),
+    )
 
 
-def count_values(rows: pl.DataFrame, measures: Sequence[str]) -> pl.DataFrame:
-    """The histogram of each run and measure over `scored_units`, sorted; units without a value take no part."""
-    parts = [
-        rows.lazy()
-        .filter(pl.col(name).is_not_null())
-        .group_by("run_id", "weight", pl.col(name).alias("value"))
-        .agg(pl.len().cast(pl.Int64).alias("count"))
-        .with_columns(pl.lit(name).alias("measure"), *(pl.lit(None, pl.String).alias(c) for c in GROUP[1:3]))
-        .select(*HISTOGRAM_SCHEMA)
-        for name in (*measures, CEILING)
-    ]
-    return pl.concat(parts).sort(*GROUP, "value", "weight").collect()
+_Values = tuple[Group, Floats, Floats | None, Ints | None]
 
 
-def sample_values(rows: pl.DataFrame, measures: Sequence[str], *, clustered: bool) -> pl.DataFrame:
-    """The `stats.Sample` of each run and measure over `scored_units`, one row per distinct unit in it.
-
-    clustered: whether rows are requests, of which those of one query are resampled together.
-    """
-    frames = [pl.DataFrame(schema=SAMPLE_SCHEMA)]
-    for (run,), part in rows.partition_by("run_id", as_dict=True, maintain_order=True).items():
-        queries = part["query_id"].rank("dense").cast(pl.Int64).to_numpy()
-        weights = part["weight"].to_numpy()
-        for name in measures:
-            there = part[name].is_not_null().to_numpy()
-            if not there.any() or not weights[there].any():
-                continue
-            found = Sample.of(
-                part[name].to_numpy()[there],
-                weights=None if (weights == 1).all() else weights[there],
-                clusters=queries[there] if clustered else None,
-            )
-            frames.append(_as_frame(found, (str(run), None, None, name)))
-    return pl.concat(frames).sort(*GROUP, "total", "weight")
+def _slices(run: PartedRun, by: str | None, measure: str) -> Iterator[_Values]:
+    """The values of one measure in each slice of a run, their weights, and which are of one query."""
+    values = run.units.ceilings() if measure == CEILING else run.units.values(measure)
+    if values is None:
+        return
+    weights = run.units.weights
+    named = [None] if by is None else run.slices.values.to_series().cast(pl.String).to_list()
+    for value, places in zip(named, run.slices.places, strict=True):
+        at = np.arange(len(values)) if places is None else places
+        at = at[~np.isnan(values[at])]
+        if len(at):
+            ws = None if weights is None else weights[at]
+            clusters = None if run.clusters is None else run.clusters[at]
+            yield (run.units.run, by, value, measure), values[at], ws, clusters
 
 
-def _as_frame(sample: Sample, group: Group) -> pl.DataFrame:
-    columns = {"total": sample.totals, "weight": sample.weights, "count": sample.counts}
-    named = [pl.lit(cell, pl.String).alias(c) for c, cell in zip(GROUP, group, strict=True)]
+def _histogram(group: Group, values: Floats, weights: Floats | None) -> pl.DataFrame:
+    rows = pl.DataFrame({"value": values, "weight": np.ones(len(values)) if weights is None else weights})
+    counted = rows.group_by("value", "weight").agg(pl.len().cast(pl.Int64).alias("count"))
+    return counted.select(*_named(group), *counted.columns)
+
+
+def _sample(group: Group, sample: Sample) -> pl.DataFrame:
+    columns = pl.DataFrame({"total": sample.totals, "weight": sample.weights, "count": sample.counts})
     bounds = [pl.lit(sample.low).alias("low"), pl.lit(sample.high).alias("high")]
-    return pl.DataFrame(columns).select(*named, "total", "weight", "count", *bounds)
+    return columns.select(*_named(group), pl.all(), *bounds)
+
+
+def _named(group: Group) -> list[pl.Expr]:
+    return [pl.lit(cell, pl.String).alias(c) for c, cell in zip(GROUP, group, strict=True)]
 
 
 def samples_of(frame: pl.DataFrame) -> dict[Group, Sample]:
@@ -148,7 +145,7 @@ def interval(sample: Sample | None, measure: str, level: float) -> Interval | No
 
 def in_unit_range(measure: str) -> bool:
     """Whether the values of a measure lie between 0 and 1."""
-    return REGISTRY[parse_all(measure)[0].name].high == 1
+    return REGISTRY[parse(measure).name].high == 1
 
 
 def _groups(frame: pl.DataFrame) -> Iterator[tuple[Group, pl.DataFrame]]:

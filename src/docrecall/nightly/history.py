@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from datetime import date
-from typing import Any
 
 import polars as pl
 
-from docrecall.nightly.histograms import GROUP, interval, samples_of
-from docrecall.nightly.store import Night, Store
+from docrecall.accounting import ACCOUNTING_SCHEMA
+from docrecall.nightly.histograms import GROUP
+from docrecall.nightly.store import ROWS, Night, Store
 from docrecall.scores import Scores
 from docrecall.staging import named, write_whole
-from docrecall.summary import ACCOUNTING_SCHEMA, SUMMARY_SCHEMA
+from docrecall.summary import SUMMARY_SCHEMA
 from docrecall.version import __version__
 
-ROWS = "night.parquet"
 _NUMBERS = [c for c in SUMMARY_SCHEMA if c not in ("run_id", "measure")]
 ROWS_SCHEMA = pl.Schema(
     {
@@ -38,19 +38,24 @@ HISTORY_SCHEMA = pl.Schema(
 )
 
 
-def rows_of(night: date, scores: Scores, samples: pl.DataFrame, level: float) -> pl.DataFrame:
-    """The rows of one night: the summary with intervals, and the account of each run beside its means."""
-    found = samples_of(samples) if samples.height else {}
-    rows: list[dict[str, Any]] = []
-    for row in scores.summary().to_dicts():
-        row |= {"date": night, "slice": None, "slice_value": None}
-        given = interval(found.get((row["run_id"], None, None, row["measure"])), row["measure"], level)
-        if given is not None:
-            row["ci_low"], row["ci_high"], row["ci_method"] = given
-        rows.append(row)
-    accounts = scores.accounting
-    means = pl.DataFrame(rows, schema={c: ROWS_SCHEMA[c] for c in ROWS_SCHEMA if c not in accounts.columns[1:]})
-    return means.join(accounts, on="run_id", how="left", maintain_order="left").select(*ROWS_SCHEMA)
+def rows_of(night: date, scores: Scores, slices: Sequence[str], level: float) -> pl.DataFrame:
+    """The rows of one night: the summary, whole and by each slice column, with the account of the run beside it."""
+    tables = []
+    for by in (None, *slices):
+        table = scores.summary(by, level=level)
+        value = pl.lit(None, pl.String) if by is None else pl.col(scores.tags.names([by])[0]).cast(pl.String)
+        tables.append(
+            table.select(
+                pl.lit(night).alias("date"),
+                "run_id",
+                pl.lit(by, pl.String).alias("slice"),
+                value.alias("slice_value"),
+                "measure",
+                *_NUMBERS,
+            )
+        )
+    means = pl.concat(tables)
+    return means.join(scores.accounting, on="run_id", how="left", maintain_order="left").select(*ROWS_SCHEMA)
 
 
 def build(store: Store) -> pl.DataFrame:

@@ -19,13 +19,13 @@ from docrecall.memory import parse_bytes
 from docrecall.nightly import gate, history
 from docrecall.nightly.canary import Canary
 from docrecall.nightly.config import Config
-from docrecall.nightly.folder import HISTOGRAMS, SAMPLES, NightFolder
-from docrecall.nightly.histograms import means_of
+from docrecall.nightly.folder import NightFolder
+from docrecall.nightly.histograms import count, means_of
 from docrecall.nightly.inputs import Fingerprints, label_digest, open_night
-from docrecall.nightly.store import RUNS, Night, Store
+from docrecall.nightly.store import HISTOGRAMS, ROWS, RUNS, SAMPLES, Night, Store
 from docrecall.score import Settled, Work, evaluate, prepare
 from docrecall.scores import Scores
-from docrecall.staging import MANIFEST, digest, fingerprint
+from docrecall.staging import MANIFEST, digest, fingerprint, named
 from docrecall.store import RESULTS, load
 from docrecall.version import __version__
 
@@ -80,17 +80,16 @@ def told_of(night: Night, outcome: str, verdict: dict[str, Any]) -> dict[str, An
     manifest = night.manifest
     first = {"published": "published", "unchanged": "nothing to do, inputs and configuration are the same"}
     words = first.get(outcome, "published again, inputs or configuration changed")
-    rows = night.frame(history.ROWS)
+    rows = night.frame(ROWS)
     runs = [
         {
             "run_id": run,
             "accounting": {c: part[c].item(0) for c in part.columns if c.startswith("n_") and c not in _OF_MEASURES},
-            "measures": {
-                row["measure"]: {
-                    c: row[c] for c in ("mean", *_OF_MEASURES, "ci_low", "ci_high", "ci_method", "ceiling")
-                }
-                for row in part.to_dicts()
-            },
+            "measures": {row["measure"]: {c: row[c] for c in _NUMBERS} for row in part.filter(_WHOLE).to_dicts()},
+            "slices": [
+                {c: row[c] for c in ("slice", "slice_value", "measure", *_NUMBERS)}
+                for row in part.filter(~_WHOLE).to_dicts()
+            ],
         }
         for (run,), part in rows.partition_by("run_id", as_dict=True, maintain_order=True).items()
     ]
@@ -108,6 +107,8 @@ def told_of(night: Night, outcome: str, verdict: dict[str, Any]) -> dict[str, An
 
 
 _OF_MEASURES = ("n", "n_null", "n_eff")
+_NUMBERS = ("mean", *_OF_MEASURES, "ci_low", "ci_high", "ci_method", "ceiling")
+_WHOLE = pl.col("slice").is_null()
 
 
 def _key(config: Config, prints: Fingerprints) -> str:
@@ -133,15 +134,18 @@ def _publish(job: _Job, settled: Settled, key: str) -> Night:
     work = Work(memory=memory, progress=partial(log, "progress", quiet=True))
     labels = label_digest(settled.inputs, config.sources)
     target = store.new_run(night)
-    with NightFolder(target, store.staging, canary, by_query=config.options.unit == "query") as folder:
+    with NightFolder(target, store.staging, canary) as folder:
         scores = evaluate(settled, config.measures, config.options, work, folder)
         log("scored", units=int(scores.accounting["n_scored"].sum()))
         known = check_known(settled.inputs, settled.needs, config.options)
         n_again = canary.check(known.labels, config.options)
         log("canary", units=n_again)
-        rows = history.rows_of(night, scores, pl.read_parquet(folder.files / SAMPLES), config.level)
-        rows.write_parquet(folder.files / history.ROWS)
-        _check_sums(scores, folder, rows)
+        histograms, samples = count(scores, config.slices)
+        rows = history.rows_of(night, scores, config.slices, config.level)
+        _check_sums(scores, histograms, rows)
+        with named(config.store):
+            for name, frame in {HISTOGRAMS: histograms, SAMPLES: samples, ROWS: rows}.items():
+                frame.write_parquet(folder.files / name)
         prints.check_unchanged()
         folder.commit(scores)
     try:
@@ -164,11 +168,11 @@ def _drop(store: Store, night: date, target: Path) -> None:
         shutil.rmtree(target, ignore_errors=True)
 
 
-def _check_sums(scores: Scores, folder: NightFolder, rows: pl.DataFrame) -> None:
+def _check_sums(scores: Scores, histograms: pl.DataFrame, rows: pl.DataFrame) -> None:
     """Refuse results that do not add up. That would be a fault of ours, and must not be published."""
-    counted = means_of(pl.read_parquet(folder.files / HISTOGRAMS))
+    counted = means_of(histograms)
     for row in rows.to_dicts():
-        found = counted.get((row["run_id"], None, None, row["measure"]))
+        found = counted.get((row["run_id"], row["slice"], row["slice_value"], row["measure"]))
         if (None if found is None else found.mean) != row["mean"] or (0 if found is None else found.n) != row["n"]:
             raise DocrecallError(f"the histogram of {row['measure']} does not give its mean. Please report this.")
     for table in scores.rows.to_dicts():
@@ -191,6 +195,7 @@ def _manifest(job: _Job, run: Path, told: dict[str, Any]) -> dict[str, Any]:
         "docrecall": __version__,
         "polars": pl.__version__,
         "measures": job.config.names,
+        "slices": list(job.config.slices),
         "options": job.config.options.changed,
         "options_digest": job.config.options.digest,
         "inputs": job.prints.entries,

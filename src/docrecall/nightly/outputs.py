@@ -11,11 +11,12 @@ from pathlib import Path
 from signal import Signals
 from typing import Any
 
+import polars as pl
+
 from docrecall.errors import InputError
 from docrecall.nightly import days
 from docrecall.nightly.config import Config
-from docrecall.nightly.history import ROWS
-from docrecall.nightly.store import Night, Store
+from docrecall.nightly.store import ROWS, Night, Store
 from docrecall.report.files import escape, markdown_table
 from docrecall.report.structured import SCHEMA_VERSION
 from docrecall.report.words import number
@@ -113,7 +114,7 @@ def _of_store(store: Store) -> Iterator[tuple[str, Mapping[str, object], float]]
     if newest is None:
         return
     yield "night_timestamp_seconds", {}, days.bounds(newest.date)[0].timestamp()
-    rows = newest.frame(ROWS)
+    rows = newest.frame(ROWS).filter(pl.col("slice").is_null())
     for row in rows.to_dicts():
         labels = {"run": row["run_id"], "measure": row["measure"]}
         for metric, column in (("mean", "mean"), ("mean_low", "ci_low"), ("mean_high", "ci_high"), ("values", "n")):

@@ -36,11 +36,12 @@ def print_night(night: Mapping[str, Any], to: Console) -> None:
 
 def print_total(table: pl.DataFrame, to: Console) -> None:
     """Print the means of several nights together."""
+    named = table.columns[: table.columns.index("mean")]
     rows = [
-        [row["run_id"], row["measure"], number(row["mean"]), interval(row), f"{row['n']:,}", f"{row['n_null']:,}"]
+        [*(str(row[c]) for c in named), number(row["mean"]), interval(row), f"{row['n']:,}", f"{row['n_null']:,}"]
         for row in table.to_dicts()
     ]
-    to.print(grid(["run_id", "measure", "mean", "interval", "n", "n_null"], rows, left=2))
+    to.print(grid([*named, "mean", "interval", "n", "n_null"], rows, left=len(named)))
 
 
 def interval(row: Mapping[str, Any]) -> str:

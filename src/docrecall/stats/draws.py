@@ -10,7 +10,7 @@ from docrecall.stats.streams import blocks
 
 _CELLS = 1 << 20  # numbers that are drawn at once: 8 MB
 _SPARSE = 8  # units per distinct one, below which indices are cheaper than a multinomial draw (measured)
-_BINS = 1024
+_BINS = 128
 _LARGE = 20_000
 
 
@@ -51,11 +51,11 @@ def _ratio(totals: Floats, weights: Floats | None, n: int) -> Floats:
 
 
 def _thinned(sample: Sample) -> Sample:
-    """Put many distinct units of a large sample into some 2,000 bins, each of them at the mean of what is in it.
+    """Put many distinct units of a large sample into some 250 bins, each of them at the mean of what is in it.
 
-    The mean stays and the variance loses what is inside the bins: some millionths, far less than resampling adds. Bins
-    of equal width keep long tails apart, and bins of equal counts the bulk beside them. Weighted units are binned by
-    their pull on the mean, which is what decides to the first order.
+    The mean stays and the variance loses what is inside the bins: some ten-thousandths, with very uneven weights up to
+    some thousandths; resampling adds more. Bins of equal width keep long tails apart, and bins of equal counts the bulk
+    beside them. Weighted units are binned by their pull on the mean, which is what decides to the first order.
     """
     if len(sample.counts) <= 2 * _BINS or sample.n <= _LARGE:
         return sample

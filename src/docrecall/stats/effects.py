@@ -13,18 +13,31 @@ from docrecall.stats.arguments import check_level
 from docrecall.stats.sample import Sample
 
 
-def effect_size(differences: npt.ArrayLike, *, counts: npt.ArrayLike | None = None) -> float | None:
+def effect_size(differences: npt.ArrayLike | Sample, *, counts: npt.ArrayLike | None = None) -> float | None:
     """Give the mean of paired differences in units of their standard deviation: d_z (Cohen 1988).
 
-    differences: one finite number per pair. counts: how often each of them occurs, where they form a histogram.
-    The standard deviation has n - 1 below the line.
+    differences: one finite number per pair, or a `Sample`, whose weights weigh mean and squares. counts: how often each
+    of them occurs, where they form a histogram. The standard deviation has n - 1 below the line.
 
     Returns None for fewer than two pairs, and where all differences are equal (up to rounding). Raises UsageError for
     NaN, null or infinite differences and bad counts.
     """
-    sample = Sample.of(differences, counts=counts)
+    sample = differences if isinstance(differences, Sample) else Sample.of(differences, counts=counts)
     sd = _deviation(sample)
     return sample.mean / sd if sd else None
+
+
+def standard_error(sample: Sample) -> float | None:
+    """Give the standard error of the (weighted) mean of a sample, whose units are clusters where it has them.
+
+    It is the root of the sum of squared influences, times n / (n - 1); sd / sqrt(n) without weights. Returns None for
+    fewer than two units, and 0 for units that differ by rounding alone.
+    """
+    if sample.n < 2:
+        return None
+    if sample.is_constant:
+        return 0.0
+    return sqrt(float((sample.influence**2 * sample.counts).sum()) * sample.n / (sample.n - 1))
 
 
 def smallest_difference(
@@ -72,5 +85,6 @@ def _deviation(sample: Sample) -> float | None:
     if sample.is_constant:
         return 0.0
     # Scaled, so that squares of tiny or huge values neither vanish nor overflow.
-    away = sample.totals / sample.scale - sample.mean / sample.scale
-    return float(np.sqrt((away * away * sample.counts).sum() / (sample.n - 1))) * sample.scale
+    away = sample.totals / sample.weights / sample.scale - sample.mean / sample.scale
+    whole = sample.weight * (sample.n - 1) / sample.n
+    return float(np.sqrt((away * away * sample.weights * sample.counts).sum() / whole)) * sample.scale

@@ -20,7 +20,7 @@ from docrecall.stats.streams import BASELINE, CANDIDATE, MEANS
 from docrecall.stats.student import student_quantile
 
 Method = Literal["bca", "expanded", "percentile"]
-_METHODS = ("bca", "expanded", "percentile")
+METHODS = ("bca", "expanded", "percentile")
 _NORMAL = NormalDist()
 
 
@@ -40,7 +40,7 @@ class _How:
     seed: int
 
     def __post_init__(self) -> None:
-        check_word("method", self.method, _METHODS)
+        check_word("method", self.method, METHODS)
         check_level("level", self.level)
         check_resampling(self.resamples, self.seed)
 

@@ -70,7 +70,7 @@ class Sample:
         low, high = (float(xs.min()), float(xs.max())) if len(xs) else (0.0, 0.0)
         _check_sums(max(abs(low), abs(high)), len(xs) if cs is None else int(cs.sum()), ws)
         if labels is not None:
-            return cls(*_distinct(*_by_cluster(xs, np.ones(len(xs)) if ws is None else ws, labels), None), low, high)
+            return cls(*_distinct(*_by_cluster(xs, ws, labels), None), low, high)
         if ws is not None:
             return cls(*_distinct(xs * ws, ws, cs), low, high)
         return cls(*_distinct(xs, None, cs), low, high)
@@ -83,12 +83,12 @@ class Sample:
     @property
     def weight(self) -> float:
         """The sum of all weights."""
-        return float(exact_sum(self.weights * self.counts))
+        return float(exact_sum(self.weights, self.counts))
 
     @property
     def mean(self) -> float:
-        """The sum of weight times value over the sum of weights; the sample must not be empty."""
-        return float(exact_sum(self.totals * self.counts)) / self.weight
+        """The exactly rounded sum of weight times value, over that of weights; the sample must not be empty."""
+        return float(exact_sum(self.totals, self.counts)) / self.weight
 
     @property
     def influence(self) -> Floats:
@@ -123,14 +123,30 @@ def _check_sums(largest: float, n: int, weights: Floats | None) -> None:
         raise UsageError("values or weights are too large to be added up in double precision.")
 
 
-def _by_cluster(xs: Floats, ws: Floats, labels: npt.NDArray[np.generic]) -> tuple[Floats, Floats]:
+def _by_cluster(xs: Floats, ws: Floats | None, labels: npt.NDArray[np.generic]) -> tuple[Floats, Floats]:
     """The sums of weight times value and of the weights, for each label."""
-    _, codes = np.unique(labels, return_inverse=True)
+    codes = _codes(labels)
     # bincount adds in the order it is given: sorted, so that the order of the rows does not show in the last bits.
-    order = np.lexsort((ws, xs, codes))
-    xs, ws, codes = xs[order], ws[order], codes[order]
-    totals, whole = np.bincount(codes, weights=xs * ws), np.bincount(codes, weights=ws)
-    return totals.astype(np.float64), whole.astype(np.float64)
+    order = np.argsort(xs) if ws is None else np.lexsort((ws, xs))
+    xs, codes = xs[order], codes[order]
+    if ws is None:
+        totals, whole = np.bincount(codes, weights=xs), np.bincount(codes)
+    else:
+        ws = ws[order]
+        totals, whole = np.bincount(codes, weights=xs * ws), np.bincount(codes, weights=ws)
+    there = np.bincount(codes) > 0
+    return totals[there].astype(np.float64), whole[there].astype(np.float64)
+
+
+def _codes(labels: npt.NDArray[np.generic]) -> Ints:
+    """A whole number from 0 on for each label; not all need occur."""
+    if labels.dtype.kind in "iu" and len(labels):
+        low, high = int(labels.min()), int(labels.max())
+        if high - low <= 4 * len(labels):
+            shifted: Ints = labels.astype(np.int64) - low
+            return shifted
+    codes: Ints = np.unique(labels, return_inverse=True)[1]
+    return codes
 
 
 def _distinct(totals: Floats, ws: Floats | None, counts: Ints | None) -> tuple[Floats, Floats, Ints]:

@@ -11,18 +11,23 @@ from docrecall.stats.arguments import check_resampling
 from docrecall.stats.sample import ROUNDING, Sample
 from docrecall.stats.streams import BLOCK, SIGNS, blocks
 
-_EXACT = 20  # non-zero pairs: 2^19 sums, since each has a mirror image
+EXACT = 20  # non-zero pairs: 2^19 sums, since each has a mirror image
 _FEW = 200  # values that occur less often are flipped one by one: a binomial draw costs about so many flips (measured)
 _GROUP = 8  # flips that one random byte decides
 _GROUPS = 512  # tables of 256 sums that are held at once: 1 MB, and 4 MB of random bytes
 
 
 def sign_flip_test(
-    differences: npt.ArrayLike, *, counts: npt.ArrayLike | None = None, resamples: int = 10_000, seed: int = 0
+    differences: npt.ArrayLike | Sample,
+    *,
+    counts: npt.ArrayLike | None = None,
+    resamples: int = 10_000,
+    seed: int = 0,
 ) -> float | None:
     """Test whether paired differences have mean 0: the two-sided p value of the sign-flip test.
 
-    differences: one finite number per pair, in any order.
+    differences: one finite number per pair, in any order; or a `Sample`, whose totals are flipped: weight times
+    difference of each pair, or the sum of that over each cluster.
     counts: how often each of them occurs, where they are the values of a histogram.
 
     If neither side is better, each difference might as well have had the other sign (Fisher 1935). p is the share of
@@ -35,14 +40,14 @@ def sign_flip_test(
     differences, bad counts, resamples below 1 and seeds below 0.
     """
     check_resampling(resamples, seed)
-    sample = Sample.of(differences, counts=counts)
+    sample = differences if isinstance(differences, Sample) else Sample.of(differences, counts=counts)
     if not sample.n:
         return None
     moved = sample.totals != 0
     sizes = Sample.of(np.abs(sample.totals[moved]), counts=sample.counts[moved])
-    whole = float(exact_sum(sizes.totals * sizes.counts))
-    reached = abs(float(exact_sum(sample.totals * sample.counts))) - ROUNDING * whole
-    if sizes.n <= _EXACT:
+    whole = float(exact_sum(sizes.totals, sizes.counts))
+    reached = abs(float(exact_sum(sample.totals, sample.counts))) - ROUNDING * whole
+    if sizes.n <= EXACT:
         return _share_of_patterns(np.repeat(sizes.totals, sizes.counts), reached)
     hits = sum(
         int((np.abs(_flipped_sums(sizes.totals, sizes.counts, generator, size)) >= reached).sum())

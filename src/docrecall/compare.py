@@ -1,0 +1,369 @@
+"""Is it really better: two runs, unit by unit, with intervals and tests."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from docrecall import stats
+from docrecall.errors import DataError, InputTypeError, UsageError, nearest
+from docrecall.flips import Side, find_flips
+from docrecall.measures.definition import Ints
+from docrecall.measures.grammar import Measure, parse_all
+from docrecall.pairs import Both, Pairs, difference
+from docrecall.scores import Scores
+from docrecall.show import printable
+from docrecall.slices import Tags, open_tags
+from docrecall.stats.effects import standard_error
+from docrecall.stats.signs import EXACT
+from docrecall.store import load
+from docrecall.summary import MIN_N, How, Parting, Slices, rows_of
+from docrecall.tables import UNIT
+from docrecall.units import Units, numbered
+
+COMPARISON_SCHEMA = pl.Schema(
+    {
+        **dict.fromkeys(("baseline", "candidate", "measure"), pl.String()),
+        **dict.fromkeys(("n_pairs", "only_in_baseline", "only_in_candidate"), pl.Int64()),
+        **dict.fromkeys(("mean_baseline", "mean_candidate", "delta", "ci_low", "ci_high"), pl.Float64()),
+        "ci_method": pl.String(),
+        **dict.fromkeys(("p", "p_adjusted"), pl.Float64()),
+        **dict.fromkeys(("wins", "ties", "losses"), pl.Int64()),
+        **dict.fromkeys(("effect_size", "smallest_difference"), pl.Float64()),
+        **dict.fromkeys(("paired_by", "test"), pl.String()),
+    }
+)
+# Policies that say how a log is written, or what happens to a faulty one, and not what is measured.
+_OF_THE_LOG = ("rank_base", "on_bad_rows")
+POWER = 0.8
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Paired differences of runs, candidate less baseline.
+
+    table: one row per pair of runs, measure and slice: baseline, candidate, measure, [slice], n_pairs (units with a
+      value in both runs), only_in_baseline, only_in_candidate (units with a value in one alone), mean_baseline,
+      mean_candidate (over the pairs, weighed where queries have weights), delta, ci_low, ci_high, ci_method, p,
+      p_adjusted, wins, ties, losses (pairs in which the candidate is higher, equal, lower), effect_size (the mean
+      difference over its standard deviation), smallest_difference (the true difference that this many pairs would have
+      shown with a power of 80 %), paired_by ("request" or "query"), test. Nulls stand where there is too little to say.
+    by, cluster, min_n: how units were parted. Slices with fewer pairs than min_n are shown and not judged.
+    adjustment: "holm" over all measures and pairs of runs, or "benjamini-hochberg" where there are slices.
+    family: how many tests were adjusted for each other. level, resamples, seed: of intervals and tests.
+    """
+
+    table: pl.DataFrame
+    by: tuple[str, ...]
+    cluster: str | None
+    min_n: int
+    adjustment: str
+    family: int
+    level: float
+    resamples: int
+    seed: int
+    _find: Callable[[], pl.DataFrame] = field(repr=False)
+
+    @cached_property
+    def flips(self) -> pl.DataFrame:
+        """The pairs that changed: gained, lost, and equal in value but by different documents.
+
+        One row per pair of runs, measure and unit: baseline, candidate, measure, [request_id], query_id, change
+        ("gained", "lost", "other documents"), value_baseline, value_candidate, docs_baseline, docs_candidate: the
+        relevant documents that were found inside the cut, best first, for which the tables are read once more. Results
+        that were loaded do not hold them: the lists are null then, and units of equal value are left out.
+        """
+        return self._find()
+
+    def __repr__(self) -> str:
+        pairs = self.table.select("baseline", "candidate").n_unique()
+        return f"<Comparison: {pairs} pairs of runs, {self.table['measure'].n_unique()} measures, {self.family} tests>"
+
+
+def compare(
+    first: Scores | str | os.PathLike[str],
+    second: Scores | str | os.PathLike[str] | None = None,
+    *,
+    baseline: str | None = None,
+    candidate: str | Sequence[str] | None = None,
+    measures: str | Iterable[str | Measure] | None = None,
+    by: str | Sequence[str] | None = None,
+    cluster: str | None = None,
+    min_n: int = MIN_N,
+    method: stats.Method | None = None,
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+    queries: Any = None,
+    requests: Any = None,
+) -> Comparison:
+    """Compare runs over the units that are scored in both.
+
+    first, second: `Scores`, or folders of results. With one of them its runs are compared: `candidate` (one or several)
+    with `baseline`; all others with it where only that is named; all pairs where neither is. With two, runs of the
+    second are compared with one of the first: those that are named, or the only ones, or those of equal names.
+    measures: those to compare; by default all, which must be the same on both sides.
+
+    Units are paired by what names them. Runs logged by request are paired by query, each with the mean of its requests,
+    where their request ids do not meet, and with `unit="query"`. Pairs weigh as their query does. Requests of one query
+    are resampled and flipped together, or what has an equal value in the column `cluster`.
+    p is that of the two-sided sign-flip test: exact up to 20 pairs that differ, else by `resamples` random patterns.
+    Runs that are identical have delta 0 and p 1. by, min_n: as for `Scores.summary`; slices are those of the baseline.
+    queries, requests: the tables with such columns, where results were loaded.
+
+    The same seed gives the same bits for any number of threads. Raises UsageError for runs that were not scored alike
+    (measures, labels, policies or versions; it says which), DataError for runs without a common unit.
+    """
+    parting = Parting.of(by, cluster, min_n, [*COMPARISON_SCHEMA, *UNIT])
+    how = How(level, resamples, seed, method).check()
+    old, new = _opened(first), None if second is None else _opened(second)
+    wanted = None if measures is None else parse_all(measures)
+    if wanted is not None:
+        old, new = old.under(wanted), None if new is None else new.under(wanted)
+    if new is not None:
+        refuse_unlike(old, new, measures_named=wanted is not None)
+    couples = _couples(old, new, baseline, candidate)
+    new = old if new is None else new
+    names = old.measures if wanted is None else tuple(str(m) for m in wanted)
+    tags = _tags(old, new, queries, requests)
+    units = [old.units(), *([] if new is old else [new.units()])]
+    sides = [(Side(old, a), Side(new, b)) for a, b in couples]
+    by_query = old.means_of_queries or new.means_of_queries
+    paired = [Pairs.of(units[0][a], units[-1][b], by_query=by_query) for a, b in couples]
+    table = pl.concat([_compared(pairs, names, tags, parting, how) for pairs in paired])
+    ps = table["p"].to_list()
+    adjusted = stats.benjamini_hochberg(ps) if parting.by else stats.holm(ps)
+    return Comparison(
+        table.with_columns(pl.Series("p_adjusted", adjusted, dtype=pl.Float64)),
+        parting.by,
+        cluster,
+        min_n,
+        "benjamini-hochberg" if parting.by else "holm",
+        sum(p is not None for p in ps),
+        level,
+        resamples,
+        seed,
+        partial(find_flips, sides, paired, names),
+    )
+
+
+def _opened(given: Scores | str | os.PathLike[str]) -> Scores:
+    if isinstance(given, Scores):
+        return given
+    if isinstance(given, str | os.PathLike):
+        return load(given)
+    raise InputTypeError(f"compare takes Scores or folders of results; this is a {type(given).__name__}.")
+
+
+def refuse_unlike(old: Scores, new: Scores, *, measures_named: bool) -> None:
+    """Raise UsageError for scores that cannot be put side by side, and say why."""
+    unlike = []
+    if not measures_named and set(old.measures) != set(new.measures):
+        alone = [", ".join(m for m in a.measures if m not in b.measures) for a, b in ((old, new), (new, old))]
+        sides = zip(alone, ("baseline", "candidate"), strict=True)
+        told = [f"{names} only in the {side}" for names, side in sides if names]
+        unlike.append(f"measures ({'; '.join(told)}; measures= (--measure) names those to compare)")
+    for name in ("qrels", "evidence"):
+        digests = [scores.labels.get(name) for scores in (old, new)]
+        if digests[0] != digests[1]:
+            unlike.append(f"{name} (digest {digests[0] or 'none'} and {digests[1] or 'none'})")
+    for name, (one, other) in old.options.unlike(new.options).items():
+        if name not in _OF_THE_LOG:
+            unlike.append(f"{name} ({one!r} and {other!r})")
+    for name, version in old.versions.items():
+        if version != new.versions[name]:
+            unlike.append(f"the version of {name} ({version} and {new.versions[name]})")
+    types = [scores.scan().collect_schema()["query_id"] for scores in (old, new)]
+    if types[0] != types[1]:
+        unlike.append(f"the type of query_id ({types[0]} and {types[1]})")
+    if unlike:
+        raise UsageError(
+            f"the runs were not scored alike and cannot be compared. They differ in {'; in '.join(unlike)}. Score both "
+            "in the same way."
+        )
+
+
+def _tags(old: Scores, new: Scores, queries: Any, requests: Any) -> tuple[Tags, Tags]:
+    """The tables whose columns part the units of either side: those given here, or its own, or the other's."""
+    if queries is not None or requests is not None:
+        key = old.scan().collect_schema()
+        opened = open_tags({"queries": queries, "requests": requests}, {}, key, old.options)
+        given = Tags.of(opened, old.options)
+        return given, given
+    first = old.tags if old.tags.tables else new.tags
+    return first, new.tags if new.tags.tables else first
+
+
+def _couples(
+    old: Scores, new: Scores | None, baseline: str | None, candidate: str | Sequence[str] | None
+) -> list[tuple[str, str]]:
+    """The runs to compare: baseline and candidate."""
+    runs = [sorted(scores.accounting["run_id"]) for scores in (old, new or old)]
+    wanted = [candidate] if isinstance(candidate, str) else candidate if candidate is None else list(candidate)
+    for name, known in [(baseline, runs[0]), *((c, runs[1]) for c in wanted or ())]:
+        if name is not None and name not in known:
+            listed = ", ".join(map(printable, known))
+            raise UsageError(f"no run is called {printable(name)!r}.{nearest(str(name), known)} The runs are {listed}.")
+    return _within(runs[0], baseline, wanted) if new is None else _across(runs[0], runs[1], baseline, wanted)
+
+
+def _within(runs: Sequence[str], baseline: str | None, wanted: Sequence[str] | None) -> list[tuple[str, str]]:
+    """Pairs among the runs of one log."""
+    if len(runs) < 2:
+        raise UsageError(f"there is one run ({', '.join(map(printable, runs))}); two are needed to compare.")
+    if baseline is None:
+        if wanted is not None:
+            raise UsageError("a candidate was named and no baseline to compare it with: name baseline= (--baseline).")
+        return list(combinations(runs, 2))
+    if wanted is not None and baseline in wanted:
+        raise UsageError(f"{printable(baseline)} is both baseline and candidate.")
+    return [(baseline, run) for run in wanted or runs if run != baseline]
+
+
+def _across(
+    old: Sequence[str], new: Sequence[str], baseline: str | None, wanted: Sequence[str] | None
+) -> list[tuple[str, str]]:
+    """Pairs of runs of two logs: named, or the only ones, or of equal names."""
+    if baseline is None and len(old) == 1:
+        baseline = old[0]
+    if baseline is None:
+        found = [(run, run) for run in wanted or new if run in old]
+    else:
+        same = [baseline] if baseline in new else []
+        found = [(baseline, run) for run in wanted or same or new]
+    if not found:
+        raise UsageError(
+            f"which runs are to be compared? The baseline has {', '.join(map(printable, old))}, the candidate "
+            f"{', '.join(map(printable, new))}, and no name stands on both sides: name baseline= and candidate=."
+        )
+    return found
+
+
+class _Parted(NamedTuple):
+    """The slices of pairs, and in which of them each pair and each unit of either run is; None: there is one."""
+
+    slices: pl.DataFrame
+    clusters: Ints | None
+    pairs: Ints | None
+    before: Ints
+    after: Ints
+
+    @classmethod
+    def of(cls, pairs: Pairs, tags: tuple[Tags, Tags], parting: Parting) -> _Parted:
+        none = np.zeros(0, np.int64)
+        if not parting.columns:
+            return cls(pl.DataFrame(height=1), None, None, none, none)
+        for column in parting.columns:
+            if pairs.before.is_folded and not tags[0].per_query(column):
+                raise UsageError(
+                    f"{printable(column)} is a column of requests, and these runs are paired by query. Name a column "
+                    "of queries."
+                )
+        units = (pairs.before, pairs.after)
+        read = [of.read(parting.columns, _named(one)) for of, one in zip(tags, units, strict=True)]
+        clusters = None
+        if parting.cluster is not None:
+            labels = read[0].select(tags[0].names([parting.cluster]))
+            clusters = numbered(labels if pairs.at_before is None else labels[pairs.at_before])
+        if not parting.by:
+            return cls(pl.DataFrame(height=1), clusters, None, none, none)
+        names = tags[0].names(parting.by)
+        slices = Slices.of(pl.concat([frame.select(names) for frame in read])).values
+        marks = slices.with_row_index("_slice")
+        before, after = (
+            frame.join(marks, on=names, how="left", nulls_equal=True, maintain_order="left")["_slice"]
+            .cast(pl.Int64)
+            .to_numpy()
+            for frame in read
+        )
+        return cls(slices, clusters, before if pairs.at_before is None else before[pairs.at_before], before, after)
+
+    def parts(self, both: Both) -> Iterator[Both]:
+        """The pairs of each slice."""
+        if self.pairs is None:
+            yield both
+            return
+        of = self.pairs if both.which is None else self.pairs[both.which]
+        order = np.argsort(of, kind="stable")
+        ends = np.searchsorted(of[order], np.arange(self.slices.height + 1))
+        for number in range(self.slices.height):
+            places = order[ends[number] : ends[number + 1]]
+            yield both.part(places, self.before == number, self.after == number)
+
+
+def _named(units: Units) -> pl.DataFrame:
+    return units.keys.select(pl.lit(units.run).alias("run_id"), pl.all())
+
+
+def _compared(
+    pairs: Pairs, measures: Sequence[str], tags: tuple[Tags, Tags], parting: Parting, how: How
+) -> pl.DataFrame:
+    """The rows of two runs."""
+    parted = _Parted.of(pairs, tags, parting)
+    frames, n_pairs = [], 0
+    for measure in measures:
+        both = pairs.both(measure, parted.clusters)
+        n_pairs += len(both.before)
+        least = parting.min_n if parting.by else 1
+        rows = [_row(part, how, judged=len(part.before) >= least) for part in parted.parts(both)]
+        same = {
+            "baseline": pairs.before.run,
+            "candidate": pairs.after.run,
+            "measure": measure,
+            "paired_by": pairs.paired_by,
+        }
+        frames.append(rows_of(parted.slices, same, rows, COMPARISON_SCHEMA).with_row_index("_slice"))
+    if not n_pairs:
+        raise DataError(_nothing_shared(pairs))
+    first, *rest = ("baseline", "candidate", "measure"), *tags[0].names(parting.by)
+    others = [c for c in COMPARISON_SCHEMA if c not in first]
+    return pl.concat(frames).sort("_slice", maintain_order=True).select(*first, *rest, *others)
+
+
+def _row(both: Both, how: How, *, judged: bool) -> dict[str, Any]:
+    found = difference(both, how if judged else None)
+    low, high, method = found.interval or (None, None, None)
+    p = effect = least = test = None
+    if judged and found.sample is not None and found.pairs is not None:
+        p = stats.sign_flip_test(found.sample, resamples=how.resamples, seed=how.seed)
+        flipped = int(found.sample.counts[found.sample.totals != 0].sum())
+        test = "sign-flip, exact" if flipped <= EXACT else "sign-flip, Monte Carlo"
+        effect = stats.effect_size(found.pairs)
+        error, n = standard_error(found.sample), found.sample.n
+        if error is not None:
+            least = stats.smallest_difference(sd=error * n**0.5, n=n, level=how.level, power=POWER)
+    return {
+        "n_pairs": found.n,
+        "only_in_baseline": int(both.only_before.sum()),
+        "only_in_candidate": int(both.only_after.sum()),
+        "mean_baseline": found.before,
+        "mean_candidate": found.after,
+        "delta": found.delta,
+        "ci_low": low,
+        "ci_high": high,
+        "ci_method": method,
+        "p": p,
+        "p_adjusted": None,
+        "wins": found.wins,
+        "ties": found.n - found.wins - found.losses,
+        "losses": found.losses,
+        "effect_size": effect,
+        "smallest_difference": least,
+        "test": test,
+    }
+
+
+def _nothing_shared(pairs: Pairs) -> str:
+    shown = []
+    for units in (pairs.before, pairs.after):
+        scored = units.keys["query_id"].filter(pl.Series(units.scored))
+        examples = ", ".join(map(printable, scored.cast(pl.String).unique().sort().head(3))) or "none"
+        shown.append(f"{printable(units.run)} has {len(scored):,} scored units ({examples})")
+    return f"no unit has a value in both runs, so there is nothing to compare: {', '.join(shown)}."
