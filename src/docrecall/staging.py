@@ -177,15 +177,16 @@ def seal(content: dict[str, Any]) -> str:
 def read_sealed(path: Path, version: int) -> dict[str, Any]:
     """Read what `seal` made, without its SHA-256. InputError when it is not there, or not to the last letter."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        schema_version, written = found["schema_version"], found.pop("sha256")
+        text = path.read_text(encoding="utf-8")
+        found = json.loads(text)
+        schema_version, _ = found["schema_version"], found.pop("sha256")
     except OSError as error:
         raise InputError(f"{printable(path)} cannot be read ({error.strerror}). Is this a folder of results?") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"{printable(path)} is not a manifest of docrecall.") from None
     if schema_version != version:
         raise InputError(f"{printable(path)} is of schema version {printable(schema_version)}; {version} is read.")
-    if written != digest(found):
+    if text != seal(found):  # to the letter: 1e-05 and 1E-05 would be the same number
         raise InputError(f"{printable(path)} was changed or damaged after it was written. Score again.")
     return dict(found)
 

@@ -53,7 +53,8 @@ class OutputFolder(StagedFolder):
 
         planned: the sizes for each log; those of the earlier run stand, or its batches would not be parts of this one.
         """
-        return self._journal.sizes(planned), self._journal.again()
+        with named(self.target):
+            return self._journal.sizes(planned), self._journal.again()
 
     def add(self, scores: BatchScores, batch: Batch | None = None) -> None:
         """Write the scores of a batch aside. batch: where it came from, if a later run may go on after it."""

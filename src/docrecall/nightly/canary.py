@@ -21,6 +21,7 @@ from docrecall.kernel.per_query import BatchScores
 from docrecall.measures.grammar import Cut, Measure
 from docrecall.options import Options
 from docrecall.show import printable
+from docrecall.sources.table import collect
 from docrecall.tables import unit_key
 
 _SHOWN = 5
@@ -93,7 +94,7 @@ def _hits_of(drawn: pl.DataFrame, batch: Batch | None, key: list[str]) -> list[l
     wanted = np.concatenate([np.arange(e - k, e) for e, k in zip(end, n, strict=True)])
     unit_of = dict(zip(wanted.tolist(), np.repeat(np.arange(len(n)), n).tolist(), strict=True))
     rows = batch.rows.with_row_index("_row").filter(pl.col("_row").is_in(pl.Series(wanted, dtype=pl.UInt32).implode()))
-    for row in rows.collect(engine="streaming").sort("_row").iter_rows(named=True):
+    for row in collect(rows, batch.parts).sort("_row").iter_rows(named=True):
         found[unit_of[row.pop("_row")]].append(row)
     return found
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from docrecall.contract.known import check_known
-from docrecall.errors import DocrecallError, InputError
+from docrecall.errors import DocrecallError, InputError, OutputError
 from docrecall.memory import parse_bytes
 from docrecall.nightly import gate, history
 from docrecall.nightly.canary import Canary
@@ -63,8 +64,9 @@ def run_night(config: Config, night: date, log: Log) -> dict[str, Any]:
         if old is not None and not damage and old.manifest["key"] == key:
             outcome, published = "unchanged", old
         else:
-            settled = prepare(inputs, config.measures, config.options)
-            published = _publish(_Job(config, store, night, prints, log), settled, key)
+            job = _Job(config, store, night, prints, log)
+            with _blaming_changes(prints):
+                published = _publish(job, prepare(inputs, config.measures, config.options), key)
             outcome = "published" if old is None and not damage else "recomputed"
         log(outcome, content=published.manifest["content"])
         judged = gate.judge(config, store, published)
@@ -124,6 +126,18 @@ def _published(store: Store, night: date) -> tuple[Night | None, list[str]]:
     except InputError as error:
         return None, [str(error)]
     return found, [] if found is None else found.damage()
+
+
+@contextmanager
+def _blaming_changes(prints: Fingerprints) -> Iterator[None]:
+    """Say that inputs changed where they did: whatever else fails then, from rows to panics, fails for that reason."""
+    try:
+        yield
+    except OutputError:
+        raise
+    except BaseException:
+        prints.check_unchanged()
+        raise
 
 
 def _publish(job: _Job, settled: Settled, key: str) -> Night:

@@ -151,13 +151,7 @@ class Store:
             _make(folder)
             handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            os.close(handle)
-            raise LockedError(
-                f"another run works on {what} in {printable(self.root)}; wait until it is done."
-            ) from None
-        try:
+            _flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), self.root, what)
             yield
         finally:
             os.close(handle)
@@ -209,6 +203,17 @@ class Store:
                 continue
             if datetime.strptime(found[1], _RUN_TIME).replace(tzinfo=UTC) < oldest:
                 shutil.rmtree(run, ignore_errors=True)
+
+
+def _flock(handle: int, how: int, root: Path, what: str) -> None:
+    busy = False
+    with named(root):
+        try:
+            fcntl.flock(handle, how)
+        except BlockingIOError:
+            busy = True
+    if busy:
+        raise LockedError(f"another run works on {what} in {printable(root)}; wait until it is done.")
 
 
 def _make(folder: Path) -> None:
