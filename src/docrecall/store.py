@@ -46,7 +46,12 @@ class OutputFolder(StagedFolder):
     ) -> None:
         """about, home: see `StagedFolder`."""
         super().__init__(path, _OURS.__contains__, about, home)
-        self._journal = Journal(self.staging / "batches")
+        with named(self.target):
+            try:
+                self._journal = Journal(self.staging / "batches")
+            except OSError as error:
+                self.__exit__(type(error))
+                raise
 
     def again(self, planned: list[int]) -> tuple[list[int], Iterator[tuple[Batch, BatchScores]]]:
         """Give the sizes of batches to work with, and those batches that a killed run had done before this one.

@@ -143,6 +143,8 @@ class Store:
     def history_locked(self) -> Iterator[None]:
         """Hold the lock of the history, after those that ask for it at the same time."""
         with self._lock(self.staging, wait=True, what="the history"):
+            for left in self.root.glob(".docrecall-*"):
+                left.unlink(missing_ok=True)  # of a run that died while it wrote the history
             yield
 
     @contextlib.contextmanager
