@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
@@ -14,7 +14,9 @@ from docrecall.errors import UsageError
 from docrecall.options import NormalizeIds, OnBadRows, Order, Ranks, Stale, Unit, Universe, Versions
 from docrecall.show import printable
 
-TABLES, _POLICIES, _FUNNEL = (Group(name, sort_key=n) for n, name in enumerate(("Tables", "Policies", "Funnel"), 1))
+TABLES, _POLICIES, _INTERVALS, _FUNNEL = (
+    Group(name, sort_key=n) for n, name in enumerate(("Tables", "Policies", "Slices and intervals", "Funnel"), 1)
+)
 
 
 @Parameter(name="*", group=_FUNNEL)
@@ -43,6 +45,32 @@ class FunnelOptions:
             return None
         budget = None if self.budget == "none" else self.budget
         return {"cut": self.cut, "budget": budget, "coverage": self.coverage, "need": self.need}
+
+
+@Parameter(name="*", group=_INTERVALS)
+@dataclass(frozen=True, kw_only=True)
+class IntervalOptions:
+    """How means and differences are parted, and how their intervals are made; see `docrecall.Scores.summary`."""
+
+    by: Annotated[
+        list[str] | None,
+        Parameter(negative="", help="A column of queries or requests; each of its values is a slice. May repeat."),
+    ] = None
+    cluster: Annotated[
+        str | None, Parameter(help="A column whose equal values are resampled together, such as conversation_id.")
+    ] = None
+    min_n: Annotated[int, Parameter(help="Slices with fewer units are shown and not judged.")] = 20
+    method: Annotated[
+        Literal["bca", "expanded", "percentile"] | None,
+        Parameter(help="The bootstrap. By default bca for measures between 0 and 1, expanded for others."),
+    ] = None
+    level: Annotated[float, Parameter(help="The confidence of intervals.")] = 0.95
+    resamples: Annotated[int, Parameter(help="How many resamples intervals and tests are made of.")] = 10_000
+    seed: Annotated[int, Parameter(help="The seed of intervals and tests.")] = 0
+
+    def asked(self) -> dict[str, Any]:
+        """The arguments of `Scores.summary` and `docrecall.compare`."""
+        return asdict(self)
 
 
 Format = Literal["table", "json", "csv", "markdown", "parquet"]
@@ -74,6 +102,14 @@ class Tables:
         """Every table but hits, by name."""
         names = ("qrels", "evidence", "queries", "requests", "documents", "chunks")
         return {name: getattr(self, name) for name in names}
+
+
+@Parameter(name="*", group=TABLES)
+@dataclass(frozen=True, kw_only=True)
+class ComparedTables(Tables):
+    """The tables of runs to compare; beside folders of results only those with columns of queries and requests."""
+
+    hits: Annotated[list[str] | None, Parameter(negative="", help=HITS_HELP)] = None  # type: ignore[assignment]
 
 
 @Parameter(name="*", group=_POLICIES)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, UnusedCliTokensError
 
@@ -18,21 +17,20 @@ from docrecall.arguments import (
     READ_HELP,
     TABLES,
     FunnelOptions,
+    IntervalOptions,
     Policies,
     Shown,
     Tables,
     named_paths,
     whole_numbers,
 )
+from docrecall.commands import compare
 from docrecall.errors import DataError, DocrecallError, UsageError
 from docrecall.nightly.cli import nightly
 from docrecall.options import Options
-from docrecall.printing import drop_stdout, printing
+from docrecall.printing import drop_stdout, printing, progress
 from docrecall.show import printable
 from docrecall.version import __version__
-
-if TYPE_CHECKING:
-    from docrecall.score import Progress
 
 # Commands import what they use when they run: `docrecall --help` loads neither polars nor numpy.
 
@@ -68,6 +66,7 @@ def score(
         bool, Parameter(negative="", help="Print how the tables would be worked on, and why; score nothing.")
     ] = False,
     funnel: FunnelOptions | None = None,
+    intervals: IntervalOptions | None = None,
     policies: Policies | None = None,
 ) -> int:
     """Score hits against labels. The Python twin is docrecall.score."""
@@ -95,8 +94,9 @@ def score(
         with printing():
             print("\n".join(map(printable, lines)))
         return 0
-    with _progress() as progress:
-        scores = score_inputs(inputs, wanted, options, work._replace(progress=progress), out=out)
+    asked_for = (intervals or IntervalOptions()).asked()
+    with progress() as watch:
+        scores = score_inputs(inputs, wanted, options, work._replace(progress=watch), out=out, intervals=asked_for)
     if out is not None:
         print(f"docrecall: results are in {printable(out)}", file=sys.stderr)
     steps = None if follow_by is None else follow(scores, **follow_by)
@@ -133,8 +133,8 @@ def check(
 
     options = Options(**asdict(policies or Policies()))
     inputs = open_tables(named_paths(tables.hits), tables.labels, parse_mapping(tables.map, tables.read))
-    with _progress() as progress:
-        scores = check_inputs(inputs, options, progress, parse_all(measure) if measure else ())
+    with progress() as watch:
+        scores = check_inputs(inputs, options, watch, parse_all(measure) if measure else ())
     with printing():
         if format == "json":
             print(files.to_json(scores))
@@ -185,8 +185,8 @@ def diagnose(
     budgets = None if budget is None else [] if budget == "none" else whole_numbers("--budget", budget)
     inputs = open_tables(named_paths(tables.hits), tables.labels, parse_mapping(tables.map, tables.read))
     plan = plan_diagnosis(inputs, inputs, ks, budgets)  # so that one pass scores all of it
-    with _progress() as progress:
-        scores = score_inputs(inputs, plan.measures, options, Work(progress=progress))
+    with progress() as watch:
+        scores = score_inputs(inputs, plan.measures, options, Work(progress=watch))
     told = explain(scores, ks, plan.budgets or budgets, baseline=baseline, seed=seed)
     means = convention_means(scores, ks) if conventions else None
     with printing():
@@ -197,6 +197,9 @@ def diagnose(
             if format in ("csv", "parquet"):
                 terminal.print_notices(scores, terminal.console(stderr=True))
     return 0
+
+
+app.command(compare)
 
 
 @app.command
@@ -266,33 +269,6 @@ def measures(
     with printing():
         print_measures(format)
     return 0
-
-
-@contextmanager
-def _progress() -> Iterator[Progress | None]:
-    """Give a function that shows rows, rate and time left on stderr, or None where nobody watches."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        yield None
-        return
-    from rich import progress as bars  # noqa: PLC0415
-
-    from docrecall.report.terminal import console  # noqa: PLC0415
-
-    columns = (
-        bars.TextColumn("{task.completed:,} of {task.total:,} rows"),
-        bars.BarColumn(),
-        bars.TextColumn("{task.fields[rate]}"),
-        bars.TimeRemainingColumn(),
-    )
-    with bars.Progress(*columns, console=console(stderr=True), transient=True) as shown:
-        task = shown.add_task("", total=1, rate="", visible=False)
-
-        def report(done: int, total: int) -> None:
-            speed = shown.tasks[task].speed
-            rate = f"{speed / 1e6:.1f} M rows/s" if speed else ""
-            shown.update(task, completed=done, total=total, rate=rate, visible=done < total)
-
-        yield report
 
 
 def main(argv: Sequence[str] | None = None) -> int:

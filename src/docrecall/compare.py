@@ -21,6 +21,7 @@ from docrecall.pairs import Both, Pairs, difference
 from docrecall.scores import Scores
 from docrecall.show import printable
 from docrecall.slices import Tags, open_tags
+from docrecall.sources.mapping import parse_mapping
 from docrecall.stats.effects import standard_error
 from docrecall.stats.signs import EXACT
 from docrecall.store import load
@@ -55,12 +56,15 @@ class Comparison:
       p_adjusted, wins, ties, losses (pairs in which the candidate is higher, equal, lower), effect_size (the mean
       difference over its standard deviation), smallest_difference (the true difference that this many pairs would have
       shown with a power of 80 %), paired_by ("request" or "query"), test. Nulls stand where there is too little to say.
+    accounting: what became of the units of each run that was compared: side ("baseline" or "candidate"; null where both
+      are of the same scores) and the columns of `Scores.accounting`.
     by, cluster, min_n: how units were parted. Slices with fewer pairs than min_n are shown and not judged.
     adjustment: "holm" over all measures and pairs of runs, or "benjamini-hochberg" where there are slices.
     family: how many tests were adjusted for each other. level, resamples, seed: of intervals and tests.
     """
 
     table: pl.DataFrame
+    accounting: pl.DataFrame
     by: tuple[str, ...]
     cluster: str | None
     min_n: int
@@ -103,6 +107,8 @@ def compare(
     seed: int = 0,
     queries: Any = None,
     requests: Any = None,
+    map: Any = None,
+    read: Any = None,
 ) -> Comparison:
     """Compare runs over the units that are scored in both.
 
@@ -116,7 +122,7 @@ def compare(
     are resampled and flipped together, or what has an equal value in the column `cluster`.
     p is that of the two-sided sign-flip test: exact up to 20 pairs that differ, else by `resamples` random patterns.
     Runs that are identical have delta 0 and p 1. by, min_n: as for `Scores.summary`; slices are those of the baseline.
-    queries, requests: the tables with such columns, where results were loaded.
+    queries, requests, map, read: the tables with such columns, where results were loaded; as for `load`.
 
     The same seed gives the same bits for any number of threads. Raises UsageError for runs that were not scored alike
     (measures, labels, policies or versions; it says which), DataError for runs without a common unit.
@@ -132,7 +138,11 @@ def compare(
     couples = _couples(old, new, baseline, candidate)
     new = old if new is None else new
     names = old.measures if wanted is None else tuple(str(m) for m in wanted)
-    tags = _tags(old, new, queries, requests)
+    opened = {"queries": queries, "requests": requests}
+    key = old.scan().collect_schema()
+    given = Tags.of(open_tags(opened, parse_mapping(map, read), key, old.options), old.options)
+    of_old = next((tags for tags in (given, old.tags) if tags.tables), new.tags)
+    tags = of_old, next((tags for tags in (given, new.tags) if tags.tables), of_old)
     units = [old.units(), *([] if new is old else [new.units()])]
     sides = [(Side(old, a), Side(new, b)) for a, b in couples]
     by_query = old.means_of_queries or new.means_of_queries
@@ -142,6 +152,7 @@ def compare(
     adjusted = stats.benjamini_hochberg(ps) if parting.by else stats.holm(ps)
     return Comparison(
         table.with_columns(pl.Series("p_adjusted", adjusted, dtype=pl.Float64)),
+        _accounts(old, new, couples),
         parting.by,
         cluster,
         min_n,
@@ -151,6 +162,18 @@ def compare(
         resamples,
         seed,
         partial(find_flips, sides, paired, names),
+    )
+
+
+def _accounts(old: Scores, new: Scores, couples: Sequence[tuple[str, str]]) -> pl.DataFrame:
+    """The accounts of the runs that are compared."""
+    befores, afters = ({couple[side] for couple in couples} for side in (0, 1))
+    wanted: list[tuple[str | None, Scores, set[str]]] = [("baseline", old, befores), ("candidate", new, afters)]
+    if new is old:
+        wanted = [(None, old, befores | afters)]
+    return pl.concat(
+        scores.accounting.filter(pl.col("run_id").is_in(runs)).select(pl.lit(side, pl.String).alias("side"), pl.all())
+        for side, scores, runs in wanted
     )
 
 
@@ -188,17 +211,6 @@ def refuse_unlike(old: Scores, new: Scores, *, measures_named: bool) -> None:
             f"the runs were not scored alike and cannot be compared. They differ in {'; in '.join(unlike)}. Score both "
             "in the same way."
         )
-
-
-def _tags(old: Scores, new: Scores, queries: Any, requests: Any) -> tuple[Tags, Tags]:
-    """The tables whose columns part the units of either side: those given here, or its own, or the other's."""
-    if queries is not None or requests is not None:
-        key = old.scan().collect_schema()
-        opened = open_tags({"queries": queries, "requests": requests}, {}, key, old.options)
-        given = Tags.of(opened, old.options)
-        return given, given
-    first = old.tags if old.tags.tables else new.tags
-    return first, new.tags if new.tags.tables else first
 
 
 def _couples(
@@ -334,7 +346,7 @@ def _row(both: Both, how: How, *, judged: bool) -> dict[str, Any]:
     if judged and found.sample is not None and found.pairs is not None:
         p = stats.sign_flip_test(found.sample, resamples=how.resamples, seed=how.seed)
         flipped = int(found.sample.counts[found.sample.totals != 0].sum())
-        test = "sign-flip, exact" if flipped <= EXACT else "sign-flip, Monte Carlo"
+        test = "sign-flip (exact)" if flipped <= EXACT else "sign-flip (Monte Carlo)"
         effect = stats.effect_size(found.pairs)
         error, n = standard_error(found.sample), found.sample.n
         if error is not None:

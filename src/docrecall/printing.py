@@ -1,4 +1,4 @@
-"""Printing results: a failure to print is an error with a name, a reader that has had enough is none."""
+"""What commands print besides results: progress for whoever watches, and failures to print as errors of ours."""
 
 from __future__ import annotations
 
@@ -6,8 +6,39 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from docrecall.errors import DocrecallError, OutputError
+
+if TYPE_CHECKING:
+    from docrecall.score import Progress
+
+
+@contextmanager
+def progress() -> Iterator[Progress | None]:
+    """Give a function that shows rows, rate and time left on stderr, or None where nobody watches."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield None
+        return
+    from rich import progress as bars  # noqa: PLC0415
+
+    from docrecall.report.terminal import console  # noqa: PLC0415
+
+    columns = (
+        bars.TextColumn("{task.completed:,} of {task.total:,} rows"),
+        bars.BarColumn(),
+        bars.TextColumn("{task.fields[rate]}"),
+        bars.TimeRemainingColumn(),
+    )
+    with bars.Progress(*columns, console=console(stderr=True), transient=True) as shown:
+        task = shown.add_task("", total=1, rate="", visible=False)
+
+        def report(done: int, total: int) -> None:
+            speed = shown.tasks[task].speed
+            rate = f"{speed / 1e6:.1f} M rows/s" if speed else ""
+            shown.update(task, completed=done, total=total, rate=rate, visible=done < total)
+
+        yield report
 
 
 @contextmanager

@@ -34,6 +34,7 @@ from docrecall.sources.inputs import Inputs
 from docrecall.sources.mapping import Mappings, TableMap, parse_mapping
 from docrecall.sources.read import read_logs, read_table
 from docrecall.store import OutputFolder
+from docrecall.summary import Intervals
 from docrecall.tables import HITS, TABLES, UNIT, unit_key
 from docrecall.units import BESIDE
 
@@ -122,8 +123,14 @@ def score_inputs(
     work: Work | None = None,
     *,
     out: str | os.PathLike[str] | None = None,
+    intervals: Mapping[str, Any] | None = None,
 ) -> Scores:
-    """Score opened tables, and put the results into a folder where one is named."""
+    """Score opened tables, and put the results into a folder where one is named.
+
+    intervals: the arguments of `Scores.summary` that the results are shown and written with; None: the defaults.
+    """
+    shown = Intervals() if intervals is None else Intervals.of(intervals)
+    Tags.of(inputs.tables, options).names(shown.parting.columns)  # which says what is not there before the work begins
     work = work or Work()
     if not isinstance(work.batch_rows, int) or work.batch_rows < 1:
         raise UsageError(f"batch_rows is {work.batch_rows!r}; it must be a whole number of at least 1.")
@@ -132,11 +139,8 @@ def score_inputs(
         folder = None
         if out is not None:
             folder = stack.enter_context(OutputFolder(out, _about(settled.inputs, measures, options, work)))
-        scores = evaluate(settled, measures, options, work, folder)
-        if folder is not None:
-            per_query, told = folder.commit(scores)
-            return replace(scores, _per_query=per_query, _decided=told)
-    return scores
+        scores = replace(evaluate(settled, measures, options, work, folder), intervals=shown)
+        return scores if folder is None else folder.commit(scores)
 
 
 def open_tables(hits: Any, tables: Mapping[str, Any], maps: Mappings | None = None) -> Inputs:

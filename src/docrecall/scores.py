@@ -16,8 +16,8 @@ from docrecall.slices import Tags
 from docrecall.sources.files import FileRef
 from docrecall.sources.inputs import Inputs
 from docrecall.stats import Method
-from docrecall.summary import MIN_N, SUMMARY_SCHEMA, How, Parting, summarise
-from docrecall.tables import UNIT, unit_key
+from docrecall.summary import MIN_N, Intervals, summarise
+from docrecall.tables import unit_key
 from docrecall.units import BESIDE, Results, Units, units_of
 
 ROWS_SCHEMA = pl.Schema(
@@ -44,6 +44,7 @@ class Scores:
     labels: a digest of the labels (qrels) and one of the passages (evidence), where there are any.
     versions: of docrecall and polars. Runs can be compared where labels and versions agree.
     opened: the tables themselves, for what needs another look at them; None after `load`.
+    intervals: what `summary()` without arguments shows; other than by default only where the command was told so.
     """
 
     measures: tuple[str, ...]
@@ -63,7 +64,9 @@ class Scores:
     _find: Callable[[Sequence[Cut]], pl.DataFrame] | None = field(repr=False)
     _again: Callable[[Sequence[Measure]], Scores] | None = field(repr=False)
     opened: Inputs | None = field(default=None, repr=False)
+    intervals: Intervals = field(default=Intervals(), repr=False)
     _told: pl.DataFrame | None = field(default=None, repr=False)
+    _told_slices: pl.DataFrame | None = field(default=None, repr=False)
 
     def scan(self) -> pl.LazyFrame:
         """Give `per_query` as a LazyFrame; with `out=DIR` and after `load` it lies on disk and is read when needed."""
@@ -158,17 +161,25 @@ class Scores:
         The same arguments give the same bits for any number of threads, batches and order of rows. Raises UsageError
         for columns that are not there and arguments without meaning.
         """
-        parting = Parting.of(by, cluster, min_n, [*SUMMARY_SCHEMA, *UNIT])
-        how = How(level, resamples, seed, method).check()
-        if (parting, how) == (Parting(), How()):
-            return self._default
-        return summarise(self.units(), self.measures, self.tags, parting, how, by_query=self.means_of_queries)
+        wanted = Intervals.of(
+            {"by": by, "cluster": cluster, "min_n": min_n}
+            | {"method": method, "level": level, "resamples": resamples, "seed": seed}
+        )
+        return self._whole if wanted == Intervals() else self._summarised(wanted)
+
+    def _summarised(self, wanted: Intervals) -> pl.DataFrame:
+        return summarise(self.units(), self.measures, self.tags, wanted, by_query=self.means_of_queries)
 
     @cached_property
-    def _default(self) -> pl.DataFrame:
-        if self._told is not None:
-            return self._told
-        return summarise(self.units(), self.measures, self.tags, Parting(), How(), by_query=self.means_of_queries)
+    def _whole(self) -> pl.DataFrame:
+        return self._summarised(self.intervals.whole) if self._told is None else self._told
+
+    @cached_property
+    def slices(self) -> pl.DataFrame | None:
+        """The summary of the slices that were asked for with `--by`; None where none were."""
+        if self._told_slices is not None or not self.intervals.parting.by:
+            return self._told_slices
+        return self._summarised(self.intervals)
 
     @cached_property
     def _matches(self) -> pl.DataFrame:

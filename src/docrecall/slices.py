@@ -78,7 +78,7 @@ class Tags(NamedTuple):
 
     def _remedy(self) -> str:
         was = f" (it was scored with {', '.join(map(printable, self.files))})" if self.files else ""
-        return f"Pass the table when you score, or to load: docrecall.load(DIR, queries=..){was}."
+        return f"Give the table that has it: queries= or requests= (--queries, --requests){was}."
 
 
 def open_tags(given: Mapping[str, Any], maps: Mappings, key: pl.Schema, options: Options) -> dict[str, Table]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -28,12 +28,14 @@ from docrecall.slices import Tags, open_tags
 from docrecall.sources.files import FileRef
 from docrecall.sources.mapping import parse_mapping
 from docrecall.staging import MANIFEST, StagedFolder, as_json, fingerprint, named, read_sealed
+from docrecall.summary import Intervals
 
 PER_QUERY = "per_query.parquet"
 DECIDED = "decided.parquet"
 REJECTED = "rejected.parquet"
+SLICES = "slices.parquet"
 _FRAMES = ("summary", "accounting", "findings", "decisions")
-_OURS = {MANIFEST, PER_QUERY, DECIDED, REJECTED, "summary.json", *(f"{name}.parquet" for name in _FRAMES)}
+_OURS = {MANIFEST, PER_QUERY, DECIDED, REJECTED, SLICES, "summary.json", *(f"{name}.parquet" for name in _FRAMES)}
 _ROW_GROUP = 1 << 18
 RESULTS = "results"  # the key of a manifest that stands for results in a folder below
 
@@ -84,8 +86,8 @@ class OutputFolder(StagedFolder):
                     second.add(decided(rows.lazy(), key, beside).collect())
             return FileRef.of(str(self.files / PER_QUERY)), FileRef.of(str(self.files / DECIDED))
 
-    def commit(self, scores: Scores) -> tuple[FileRef, FileRef]:
-        """Write the rest, sync everything, and put it in place. Returns where scores and decisions now stand."""
+    def commit(self, scores: Scores) -> Scores:
+        """Write the rest, sync everything, and put it in place. Returns the scores, which now stand there."""
         with named(self.target):
             frames = {
                 "summary": scores.summary(),
@@ -93,6 +95,8 @@ class OutputFolder(StagedFolder):
                 "findings": scores.findings,
                 "decisions": scores.decisions,
             }
+            if scores.slices is not None:
+                frames["slices"] = scores.slices
             for name, frame in frames.items():
                 frame.write_parquet(self.files / f"{name}.parquet")
             rejected = scores.rejected.collect()
@@ -100,7 +104,13 @@ class OutputFolder(StagedFolder):
                 rejected.write_parquet(self.files / REJECTED)
             (self.files / "summary.json").write_text(as_json(as_document(scores)), encoding="utf-8")
             self.put(_manifest(scores))
-            return FileRef.of(str(self.target / PER_QUERY)), FileRef.of(str(self.target / DECIDED))
+            return replace(
+                scores,
+                _per_query=FileRef.of(str(self.target / PER_QUERY)),
+                _decided=FileRef.of(str(self.target / DECIDED)),
+                _told=frames["summary"],
+                _told_slices=scores.slices,
+            )
 
 
 def load(
@@ -145,7 +155,9 @@ def load(
         _per_query=files[PER_QUERY],
         _decided=files[DECIDED],
         _tags=Tags.of(tags, options, written),
+        intervals=Intervals.of(manifest["intervals"]),
         _told=frames["summary"],
+        _told_slices=_read(files[SLICES]) if SLICES in files else None,
         _match=None,
         _find=None,
         _again=None,
@@ -185,6 +197,7 @@ def _manifest(scores: Scores) -> dict[str, Any]:
         "options": asdict(scores.options),
         "options_digest": scores.options.digest,
         "measures": list(scores.measures),
+        "intervals": scores.intervals.plain(),
         "labels": scores.labels,
         "inputs": scores.inputs,
         "rows": scores.rows.to_dicts(),

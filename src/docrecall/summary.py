@@ -19,6 +19,7 @@ from docrecall.show import printable
 from docrecall.slices import Tags
 from docrecall.stats.arguments import check_level, check_resampling, check_word
 from docrecall.stats.intervals import METHODS
+from docrecall.tables import UNIT
 from docrecall.units import Units, numbered
 
 SUMMARY_SCHEMA = pl.Schema(
@@ -84,6 +85,28 @@ class Parting(NamedTuple):
         return list(dict.fromkeys([*self.by, *([self.cluster] if self.cluster else [])]))
 
 
+class Intervals(NamedTuple):
+    """What a summary shows: how it is parted, and how its intervals are made."""
+
+    parting: Parting = Parting()
+    how: How = How()
+
+    @classmethod
+    def of(cls, asked: Mapping[str, Any]) -> Intervals:
+        """Read the arguments of `Scores.summary`, by name. Raises UsageError for what has no meaning."""
+        parting = Parting.of(asked["by"], asked["cluster"], asked["min_n"], [*SUMMARY_SCHEMA, *UNIT])
+        return cls(parting, How(*(asked[name] for name in How._fields)).check())
+
+    @property
+    def whole(self) -> Intervals:
+        """The same for whole runs."""
+        return Intervals(Parting(cluster=self.parting.cluster), self.how)
+
+    def plain(self) -> dict[str, Any]:
+        """The arguments by name, as plain values."""
+        return {**self.parting._asdict(), "by": list(self.parting.by), **self.how._asdict()}
+
+
 class Slices(NamedTuple):
     """Slices in the order of their values, null last, and where the units of each stand; None: all units."""
 
@@ -124,9 +147,10 @@ class PartedRun(NamedTuple):
 
 
 def summarise(
-    runs: Mapping[str, Units], measures: Sequence[str], tags: Tags, parting: Parting, how: How, *, by_query: bool
+    runs: Mapping[str, Units], measures: Sequence[str], tags: Tags, wanted: Intervals, *, by_query: bool
 ) -> pl.DataFrame:
     """One row per run, slice and measure; see `Scores.summary`. by_query: take the mean of each query first."""
+    parting, how = wanted
     names = tags.names(parting.by)
     columns = [c for c in SUMMARY_SCHEMA if c not in ("run_id", "measure")]
     parts = [parted(units, tags, parting, by_query=by_query) for units in runs.values()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -11,7 +12,6 @@ import numpy.typing as npt
 import polars as pl
 
 from docrecall.measures.definition import Floats, Ints
-from docrecall.reference import mean
 from docrecall.tables import unit_key
 
 Mask = npt.NDArray[np.bool_]
@@ -109,10 +109,11 @@ class Units:
         if tags is not None:
             keys = pl.concat([keys, tags], how="horizontal")
         at = np.flatnonzero(self.scored)
-        order = keys[at].select(pl.struct(pl.all()).arg_sort()).to_series().to_numpy()
-        whole = keys[at[order]].select(pl.struct(pl.all())).to_series()
-        new = (whole != whole.shift()).fill_null(True).to_numpy()
-        return Units(self._results, self.run, self._start, self._n, _Folded(at[order], np.flatnonzero(new)))
+        placed = keys[at].with_row_index("_at").sort(keys.columns, maintain_order=True)
+        differs = pl.any_horizontal(pl.col(c).ne_missing(pl.col(c).shift()) for c in keys.columns)
+        new = placed.select(differs | (pl.int_range(pl.len()) == 0)).to_series().to_numpy()
+        order = at[placed["_at"].to_numpy()]
+        return Units(self._results, self.run, self._start, self._n, _Folded(order, np.flatnonzero(new)))
 
 
 def units_of(results: Results, runs: Sequence[str]) -> dict[str, Units]:
@@ -125,12 +126,18 @@ def units_of(results: Results, runs: Sequence[str]) -> dict[str, Units]:
 
 def means_of_stretches(values: Floats, begin: Ints) -> Floats:
     """The exactly rounded mean of the values in each stretch that are not NaN; NaN where there are none."""
-    size = np.diff(begin, append=len(values))
-    out = values[begin]
-    for at in np.flatnonzero(size > 1).tolist():
-        there = values[begin[at] : begin[at] + size[at]]
-        found = mean(there[~np.isnan(there)].tolist())
-        out[at] = np.nan if found is None else found
+    there = ~np.isnan(values)
+    if not len(begin):
+        return values[begin]
+    size = np.add.reduceat(there.astype(np.int64), begin)
+    present = values[there]
+    ends = np.cumsum(size)
+    out = np.full(len(begin), np.nan)
+    one, more = size == 1, np.flatnonzero(size > 1)
+    out[one] = present[ends[one] - 1]
+    plain = present.tolist()
+    spans = zip((ends - size)[more].tolist(), ends[more].tolist(), strict=True)
+    out[more] = [math.fsum(plain[low:high]) / (high - low) for low, high in spans]
     return out
 
 

@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[2] / "src" / "docrecall"
 ORDER = [
     name
     for line in (
-        "version reference conventions show errors printing tables options",
+        "version reference conventions show errors tables options",
         "measures.definition measures.documents measures.repeats measures.passages measures.foreign",
         "measures.registry measures.grammar",
         "findings exact parallel",
@@ -32,12 +32,13 @@ ORDER = [
         "funnel convention_means",
         "cuts verdicts pairs diagnose",
         "report.words report.structured staging merge journal store flips compare score writers convert",
-        "report.terminal report.files report.diagnosis report.measures demo",
+        "report.terminal report.files report.diagnosis report.comparison report.measures demo",
+        "arguments printing commands",
         "nightly.toml nightly.days nightly.reader nightly.config nightly.store nightly.histograms nightly.canary",
         "nightly.folder nightly.inputs nightly.history nightly.numbers nightly.gate nightly.job",
         "nightly.worker nightly.watch",
         "nightly.total nightly.verify nightly.outputs nightly.example report.nightly nightly.cli",
-        "arguments cli",
+        "cli",
     )
     for name in line.split()
 ]

@@ -202,7 +202,7 @@ def test_fault_in_python(fault: Fault) -> None:
 def test_the_small_tables_are_good(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without a fault the same command succeeds, so each fault above is the one thing that is wrong."""
     assert main(arguments(small_tables(tmp_path))) == 0
-    assert capsys.readouterr().out.splitlines()[2].split() == ["doc_recall@3", "1.0000"]
+    assert capsys.readouterr().out.splitlines()[2].split()[:2] == ["doc_recall@3", "1.0000"]
 
 
 def test_zero_rows_are_no_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,9 @@ CASES = {
     for path in sorted(Path(__file__).parent.glob("cases/*.json"))
 }
 TABLES = ("hits", "qrels", "queries", "evidence", "documents", "requests", "chunks")
-EXPECTATIONS = {"per_query", "n_rows", "mean", "n", "accounting", "findings", "matches", "decisions", "error"}
+EXPECTATIONS = {
+    "per_query", "n_rows", "mean", "n", "accounting", "findings", "matches", "decisions", "slices", "compare", "error",
+}  # fmt: skip
 FORMS = ("as given", "shuffled", "lazy", "files in batches of 1", "files in batches of 2")
 TOLERANCE = 1e-12
 REASONS = ("n_unlabelled", "n_no_relevant", "n_unanswerable", "n_stale_labels", "n_rejected")
@@ -91,6 +93,13 @@ def test_case(case: dict[str, Any], form: str, tmp_path: Path):
         _holds_rows(scores.decisions, [expected["decisions"]], ())
     if "matches" in expected:
         _holds_rows(scores.matches.collect(), expected["matches"], ("run_id", "query_id", "doc_id"))
+    if "slices" in expected:
+        by = expected["slices"]["by"]
+        _holds_rows(scores.summary(by=by), expected["slices"]["rows"], ("run_id", by, "measure"))
+    if "compare" in expected:
+        wanted = expected["compare"]
+        compared = dr.compare(scores, baseline=wanted["baseline"], candidate=wanted["candidate"])
+        _holds_rows(compared.table, wanted["rows"], ("measure",))
 
 
 def _raises(case: dict[str, Any], form: str, folder: Path) -> None:

@@ -62,7 +62,8 @@ def test_json_has_no_nan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     listed = write(tmp_path / "l.parquet", queries(label_status=["unlabelled"] * 2))
     out, _ = printed(tmp_path, capsys, "r", "--format=json", "--measure=doc_judged@all", f"--queries={listed}")
     document = json.loads(out, parse_constant=refuse)
-    expected = {"mean": None, "n": 0, "n_null": 0, "n_eff": None, "ci_low": None, "ci_high": None, "ceiling": None}
+    nulls = dict.fromkeys(("mean", "n_eff", "ci_low", "ci_high", "ci_method", "ceiling"))
+    expected = {**nulls, "n": 0, "n_null": 0}
     assert document["runs"][0]["measures"] == {MEASURE: expected, "doc_judged@all": expected}
 
 

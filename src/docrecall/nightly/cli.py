@@ -165,6 +165,7 @@ def _work(config: Config, chosen: list[datetime.date], log: str) -> dict[str, An
     """Work on nights, each in a process of its own, and give the document of all of them."""
     from docrecall.nightly.outputs import document  # noqa: PLC0415
     from docrecall.nightly.watch import Interrupted, Signals, supervise  # noqa: PLC0415
+    from docrecall.report import nightly  # noqa: F401, PLC0415 - after a signal there is no time to load it
 
     results: list[dict[str, Any]] = []
     with Signals() as signals:

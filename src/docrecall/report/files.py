@@ -11,7 +11,7 @@ import polars as pl
 
 from docrecall.funnel import Funnel
 from docrecall.report.structured import as_document, as_table
-from docrecall.report.words import accounts, decision_table, funnel_notes, notices, number, with_ceiling
+from docrecall.report.words import accounts, decision_table, funnel_notes, interval, notices, number, with_ceiling
 from docrecall.scores import Scores
 from docrecall.show import printable
 
@@ -35,16 +35,30 @@ def to_csv(frame: pl.DataFrame) -> str:
 
 def to_markdown(scores: Scores, funnel: Funnel | None = None) -> str:
     """Means with n, then accounts and findings as lists, then decisions and the funnel where there are any."""
-    rows = scores.summary().to_dicts()
-    columns = ["run_id", "measure", "mean", "n", "n_null"]
-    cells = [[printable(row["run_id"]), row["measure"], number(row["mean"]), row["n"], row["n_null"]] for row in rows]
     lists = [f"- {escape(line)}" for line in [*accounts(scores), *notices(scores)]]
     more = []
     if told := decision_table(scores):
         more += ["", markdown_table(told[0], [[printable(row[0]), *row[1:]] for row in told[1]])]
     if funnel is not None:
         more += ["", funnel_markdown(funnel)]
-    return "\n".join([markdown_table(*with_ceiling(columns, cells, rows)), "", *lists, *more])
+    tables = [_means(frame) for frame in (scores.summary(), scores.slices) if frame is not None]
+    return "\n".join(["\n\n".join(tables), "", *lists, *more])
+
+
+def _means(summary: pl.DataFrame) -> str:
+    rows = summary.to_dicts()
+    names = summary.columns[: summary.columns.index("mean")]
+    cells = [
+        [
+            *("null" if row[c] is None else printable(row[c]) for c in names),
+            number(row["mean"]),
+            interval(row),
+            row["n"],
+            row["n_null"],
+        ]
+        for row in rows
+    ]
+    return markdown_table(*with_ceiling([*names, "mean", "interval", "n", "n_null"], cells, rows))
 
 
 def funnel_markdown(funnel: Funnel) -> str:

@@ -10,13 +10,13 @@ import polars as pl
 from docrecall.scores import Scores
 
 SCHEMA_VERSION = 1
-_IN_JSON = ("mean", "n", "n_null", "n_eff", "ci_low", "ci_high", "ceiling")
+_IN_JSON = ("mean", "n", "n_null", "n_eff", "ci_low", "ci_high", "ci_method", "ceiling")
 
 
 def as_document(scores: Scores) -> dict[str, Any]:
-    """Give schema_version, runs (accounting, decisions and measures of each), rows, findings, options.
+    """Give schema_version, runs (accounting, decisions and measures of each), rows, findings, intervals, options.
 
-    Nulls stay null.
+    `slices` has the rows of the summary by slice, where one was asked for. Nulls stay null.
     """
     decisions = {row.pop("run_id"): row for row in scores.decisions.to_dicts()}
     summary = scores.summary().partition_by("run_id", as_dict=True)
@@ -32,13 +32,23 @@ def as_document(scores: Scores) -> dict[str, Any]:
         "runs": runs,
         "rows": scores.rows.to_dicts(),
         "findings": scores.findings.to_dicts(),
+        "intervals": scores.intervals.plain(),
+        **({} if scores.slices is None else {"slices": plain_rows(scores.slices)}),
         "options": asdict(scores.options),
         "options_digest": scores.options.digest,
     }
 
 
+def plain_rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a frame whose slices may be of any type; what JSON has no word for is text there."""
+    temporal = pl.selectors.temporal() | pl.selectors.decimal() | pl.selectors.categorical() | pl.selectors.enum()
+    floats = pl.selectors.float()
+    finite = pl.when(floats.is_finite() | floats.is_null()).then(floats)
+    return frame.with_columns(temporal.cast(pl.String), finite.name.keep()).to_dicts()
+
+
 def as_table(scores: Scores) -> pl.DataFrame:
-    """Give the summary with the accounts in every row, so that no mean stands without them.
+    """Give the summary, by slice where that was asked for, with the accounts in every row: no mean stands without them.
 
     The columns of `accounting` and `decisions` are those of the row's run; of `rows` there is one per table and fate,
     such as hits_read and qrels_duplicate, and of the policies one each, the same in every row.
@@ -47,7 +57,7 @@ def as_table(scores: Scores) -> pl.DataFrame:
     rows = [
         pl.lit(row[fate], pl.Int64).alias(f"{row['table']}_{fate}") for row in scores.rows.to_dicts() for fate in fates
     ]
-    joined = scores.summary()
+    joined = scores.summary() if scores.slices is None else scores.slices
     for accounts in (scores.accounting, scores.decisions):
         joined = joined.join(accounts, on="run_id", how="left", maintain_order="left")
     return joined.with_columns(rows).with_columns(pl.lit(v).alias(name) for name, v in asdict(scores.options).items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import polars as pl
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -12,7 +13,7 @@ from rich.text import Text
 from docrecall.convert import Converted
 from docrecall.findings import describe
 from docrecall.funnel import Funnel
-from docrecall.report.words import accounts, decision_table, funnel_notes, notices, number, with_ceiling
+from docrecall.report.words import accounts, decision_table, funnel_notes, interval, notices, number, with_ceiling
 from docrecall.scores import Scores
 from docrecall.show import printable
 
@@ -38,7 +39,9 @@ def grid(columns: list[str], rows: list[list[str]], *, left: int = 1) -> Table:
     """A plain table; the first `left` columns are text, the others numbers."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for index, column in enumerate(columns):
-        table.add_column(Text(printable(column)), justify="left" if index < left else "right", no_wrap=index >= left)
+        # Where a terminal is narrow, names go on in the next line: nothing is cut off.
+        name, is_text = Text(printable(column)), index < left
+        table.add_column(name, justify="left" if is_text else "right", no_wrap=not is_text, overflow="fold")
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
     return table
@@ -52,17 +55,34 @@ def means(scores: Scores, width: int) -> Table:
     lines = [["mean of", *runs], *([m, *(_cell(by_cell[run, m]) for run in runs)] for m in scores.measures)]
     if sum(2 + max(len(printable(cell)) for cell in column) for column in zip(*lines, strict=True)) <= width:
         return grid(lines[0], lines[1:])
-    columns = ["run_id", "measure", "mean", "n", "n_null"]
-    cells = [[r["run_id"], r["measure"], number(r["mean"]), f"{r['n']:,}", f"{r['n_null']:,}"] for r in rows]
-    return grid(*with_ceiling(columns, cells, rows), left=2)
+    return lines_table(scores.summary())
+
+
+def lines_table(summary: pl.DataFrame) -> Table:
+    """One line per run, slice and measure."""
+    rows = summary.to_dicts()
+    names = summary.columns[: summary.columns.index("mean")]
+    intervals = ["interval"] if summary["ci_low"].is_not_null().any() else []
+    cells = [
+        [
+            *("null" if row[c] is None else str(row[c]) for c in names),
+            number(row["mean"]),
+            *(interval(row) for _ in intervals),
+            f"{row['n']:,}",
+            f"{row['n_null']:,}",
+        ]
+        for row in rows
+    ]
+    return grid(*with_ceiling([*names, "mean", *intervals, "n", "n_null"], cells, rows), left=len(names))
 
 
 def _cell(row: dict[str, Any]) -> str:
-    """The mean, and beside it its n where scored units have no value, and its ceiling where that is below 1."""
+    """The mean, its interval, its n where scored units have no value, and its ceiling where that is below 1."""
     notes = [f"n={row['n']:,}"] if row["n_null"] else []
     if row["ceiling"] is not None and row["ceiling"] < 1:
         notes.append(f"at most {number(row['ceiling'])}")
-    return f"{number(row['mean'])} ({', '.join(notes)})" if notes else number(row["mean"])
+    mean = f"{number(row['mean'])} {interval(row)}".rstrip()
+    return f"{mean} ({', '.join(notes)})" if notes else mean
 
 
 def funnel_table(funnel: Funnel, width: int) -> Table:
@@ -97,6 +117,8 @@ def print_scores(scores: Scores, to: Console) -> None:
     """Print means, accounts and findings."""
     if scores.measures:
         to.print(means(scores, to.width))
+    if scores.slices is not None:
+        to.print(lines_table(scores.slices))
     for line in accounts(scores):
         to.print(Text(line))
     if told := decision_table(scores):

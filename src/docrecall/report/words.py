@@ -24,6 +24,31 @@ def number(value: float | None) -> str:
     return "null" if value is None else f"{value:.4f}"
 
 
+def interval(row: Mapping[str, Any], *, signed: bool = False) -> str:
+    """Give the ends of an interval; nothing where there is none."""
+    if row["ci_low"] is None:
+        return ""
+    sign = "+" if signed else ""
+    return f"[{row['ci_low']:{sign}.3f}, {row['ci_high']:{sign}.3f}]"
+
+
+def how_intervals(scores: Scores) -> list[str]:
+    """Say how intervals were made, where there are any, and what was not judged."""
+    frames = [frame for frame in (scores.summary(), scores.slices) if frame is not None]
+    methods = sorted({method for frame in frames for method in frame["ci_method"].drop_nulls()})
+    if not methods:
+        return []
+    parting, how = scores.intervals
+    together = f", units of equal {printable(parting.cluster)} together" if parting.cluster else ""
+    lines = [
+        f"intervals: {how.level:.0%} bootstrap ({', '.join(methods)}), {how.resamples:,} resamples, "
+        f"seed {how.seed}{together}"
+    ]
+    if parting.by:
+        lines.append(f"slices of fewer than {parting.min_n:,} values are not judged: they have no interval")
+    return lines
+
+
 def with_ceiling(
     columns: list[str], cells: list[list[Any]], rows: list[dict[str, Any]]
 ) -> tuple[list[str], list[list[Any]]]:
@@ -54,6 +79,7 @@ def accounts(scores: Scores) -> list[str]:
     """Lines for each run: its units, its weights, its ceiling, its decisions; one per table; one for the policies."""
     return [
         *(account(row) for row in scores.accounting.to_dicts()),
+        *how_intervals(scores),
         *limits(scores),
         *_decisions(scores),
         *(rows_account(row) for row in scores.rows.to_dicts()),

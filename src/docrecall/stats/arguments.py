@@ -20,7 +20,7 @@ def floats(name: str, given: npt.ArrayLike) -> Floats:
     if array.size and array.dtype.kind not in "biufO":
         raise UsageError(f"{name} holds {array.dtype.name}; numbers were expected. Nothing is cast for you.")
     try:
-        found = array.astype(np.float64) + 0.0
+        found = array.astype(np.float64, copy=False) + 0.0  # an array of its own, which may be sorted in place
     except (TypeError, ValueError) as error:
         raise UsageError(f"{name} holds something that is no number.") from error
     bad = int(found.size - np.isfinite(found).sum())

@@ -150,9 +150,9 @@ def _codes(labels: npt.NDArray[np.generic]) -> Ints:
 
 
 def _distinct(totals: Floats, ws: Floats | None, counts: Ints | None) -> tuple[Floats, Floats, Ints]:
-    """The distinct pairs in ascending order, and how often each occurs."""
+    """The distinct pairs in ascending order, and how often each occurs. totals: sorted in place where they can be."""
     if ws is None and counts is None:
-        totals = np.sort(totals)
+        totals.sort()
     else:
         order = np.argsort(totals, kind="stable") if ws is None else np.lexsort((ws, totals))
         totals, ws, counts = totals[order], _rows(ws, order), _rows(counts, order)
