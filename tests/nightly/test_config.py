@@ -97,6 +97,11 @@ mn = 0.5
         (CONFIG + "[outputs]\njson = '../x.json'\n", "json leaves the folder"),
         (changed(('measures = ["doc_recall@1", "doc_rr@3"]', "measures = []")), "measures must be a text or a list"),
         (CONFIG + "[store]\n", "is not TOML"),
+        (changed(("[score]", "[score]\nmemory = 'much'")), "much"),
+        (
+            changed(("[score]", "[score]\nslices = ['lang']")) + "[[gates]]\nmeasure='doc_rr@3'\nby='land'\nmin=0\n",
+            "land",
+        ),
     ],
 )
 def test_each_fault_is_named(text: str, wanted: str, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args
 
 from docrecall.errors import InputError, UsageError
 from docrecall.measures.grammar import Measure, parse_all
+from docrecall.memory import parse_bytes
 from docrecall.nightly import days
 from docrecall.nightly.reader import Reader
 from docrecall.options import Options
@@ -184,6 +185,8 @@ def _config(file: Path, r: Reader) -> Config:
         slices = t.texts("slices")
         canary = t.whole("canary", 50, least=0)
         memory = t.text("memory")
+        if memory is not None:
+            t.checked("memory", partial(parse_bytes, memory), 0)
         level = t.share("level", 0.95)
     options = _options(r)
     known = [str(m) for m in measures]
