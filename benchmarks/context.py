@@ -9,33 +9,22 @@ Works as `run.py` does. Before anything is measured, all tools answer on small l
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from statistics import median
 
 import machine
+from harness import HERE, LOGS, BenchmarkError, Runs, logs, publish, require_docrecall, run_in_turns, same_answers
 from log import IdKind, LogFiles, LogSpec, Variant, row_count
-from run import (
-    HERE,
-    LOGS,
-    BenchmarkError,
-    Runs,
-    line_of,
-    progress,
-    require_docrecall,
-    run_in_turns,
-    wanted_rows,
-    write_log,
-)
-from table import GOAL_PEAK_GB, GOAL_PEAK_ROWS, GOAL_ROWS, Line, markdown, millions, verdict
+from run import wanted_rows, write_log
+from table import Line, line_of, markdown, millions, verdict
 from tasks import TASKS, TOOL_TITLES, TOOLS, Tool
 
 RESULTS = HERE / "results-context.md"
 SMALL_ROWS = 20_000
 VARIANTS: tuple[Variant, ...] = ("plain", "context", "requests")
-GOAL_CONTEXT_ROWS = 100_000_000  # from here on the bare scans of `tasks.py` are goals
+GOAL_CONTEXT_ROWS = 100_000_000  # from here on the bare scans and peaks of `tasks.py` are goals
+GOAL_REQUESTS_ROWS = 10_000_000
 GOAL_REQUESTS = 1.2  # times queries as units
 
 # Fails where docrecall does not know the measures or takes no evidence.
@@ -67,10 +56,8 @@ def main() -> int:
     except BenchmarkError as error:
         print(f"benchmark failed: {error}", file=sys.stderr)
         return 1
-    report = "\n\n".join([machine.describe(), markdown(lines), "\n".join(f"- {goal}" for goal in verdicts(lines))])
-    print(report)
-    if arguments.write:
-        RESULTS.write_text(f"# Results of context.py\n\n{report}\n", encoding="utf-8")
+    sections = [machine.describe(), markdown(lines), "\n".join(f"- {goal}" for goal in verdicts(lines))]
+    publish("Results of context.py", sections, RESULTS if arguments.write else None)
     return 0
 
 
@@ -96,13 +83,18 @@ def read_arguments() -> argparse.Namespace:
 def bench(rows: int, ids: IdKind, tools: Iterable[Tool], repeat: int, arguments: argparse.Namespace) -> list[Line]:
     """Write the logs of one size, run the tools on them in turns, check the answers."""
     specs = {variant: LogSpec(rows, ids, arguments.seed, variant) for variant in VARIANTS}
-    with logs(specs.values(), keep=arguments.keep) as files:
-        peers = {}
+    folders = {spec: LogFiles(LOGS / spec.folder_name) for spec in specs.values()}
+
+    def is_there(spec: LogSpec) -> bool:
+        return folders[spec].holds(spec)
+
+    with logs(folders, is_there, lambda spec: write_log(spec, folders[spec]), keep=arguments.keep) as files:
+        jobs = {}
         for task in TASKS:
             # The scan of a work runs next to it; works that need the same columns share one.
             for peer in [task.scan, *(f"{tool}_{task.name}" for tool in tools)]:
-                peers[peer] = files[specs[task.variant]]
-        runs = run_in_turns(peers, repeat)
+                jobs[peer] = (peer, files[specs[task.variant]])
+        runs = run_in_turns(jobs, repeat)
     check_answers(runs, tools)
     lines = []
     for task in TASKS:
@@ -117,51 +109,30 @@ def bench(rows: int, ids: IdKind, tools: Iterable[Tool], repeat: int, arguments:
     return lines
 
 
-@contextmanager
-def logs(specs: Iterable[LogSpec], *, keep: bool) -> Iterator[dict[LogSpec, LogFiles]]:
-    """Write logs; at the end, remove those that were not there before."""
-    files = {spec: LogFiles(LOGS / spec.folder_name) for spec in specs}
-    new = [spec for spec in files if not files[spec].holds(spec)]
-    try:
-        for spec, place in files.items():
-            progress(f"log {spec.folder_name}")
-            write_log(spec, place)
-        yield files
-    finally:
-        for spec in new if not keep else []:
-            shutil.rmtree(files[spec].folder, ignore_errors=True)
-
-
 def check_answers(runs: Runs, tools: Iterable[Tool]) -> None:
     """Every mean of every run equals the first that was given: docrecall's, or DuckDB's without it."""
     for task in TASKS:
         answers = [(tool, run["means"]) for tool in tools for run in runs[f"{tool}_{task.name}"]]
-        reference, expected = answers[0]
-        for tool, means in answers:
-            for measure, mean, wanted in zip(task.measures, means, expected, strict=True):
-                # Written so that NaN differs from everything.
-                if not abs(mean - wanted) <= task.tolerance:
-                    where = f"{measure}, {task.variant} log"
-                    raise BenchmarkError(f"{where}: {tool} says {mean!r}, {reference} {wanted!r}")
+        same_answers(answers, [f"{measure}, {task.variant} log" for measure in task.measures], task.tolerance)
 
 
 def verdicts(lines: Iterable[Line]) -> list[str]:
     """Write a sentence per goal and log that the goal speaks of."""
-    goal_of = {f"docrecall_{task.name}": task.goal for task in TASKS}
-    ours = [line for line in lines if line.peer in goal_of]
+    task_of = {f"docrecall_{task.name}": task for task in TASKS}
+    ours = [line for line in lines if line.peer in task_of]
     queries = {(line.spec.rows, line.spec.ids): line for line in ours if line.peer == "docrecall_queries"}
     found = []
     for line in ours:
         size = (line.spec.rows, line.spec.ids)
         name = f"{line.title}, {millions(line.spec.rows)} rows, {line.spec.ids} ids"
-        goal = goal_of[line.peer]
-        if goal is not None and line.spec.rows >= GOAL_CONTEXT_ROWS:
-            found.append(verdict(name, line.wall_ratio, goal, "x the bare scan"))
-        if line.peer == "docrecall_requests" and line.spec.rows >= GOAL_ROWS:
+        task = task_of[line.peer]
+        if task.goal is not None and line.spec.rows >= GOAL_CONTEXT_ROWS:
+            found.append(verdict(name, line.wall_ratio, task.goal, "x the bare scan of its columns"))
+        if line.peer == "docrecall_requests" and line.spec.rows >= GOAL_REQUESTS_ROWS:
             ratio = median(line.walls) / median(queries[size].walls)
             found.append(verdict(name, ratio, GOAL_REQUESTS, "x queries as units"))
-        if line.spec.rows >= GOAL_PEAK_ROWS:
-            found.append(verdict(name, max(line.peaks_gb), GOAL_PEAK_GB, "GB at the peak"))
+        if line.spec.rows >= GOAL_CONTEXT_ROWS:
+            found.append(verdict(name, max(line.peaks_gb), task.peak_gb, "GB at the peak"))
     return found or ["No goal speaks of docrecall in this run." if ours else "Without docrecall there are no goals."]
 
 

@@ -33,6 +33,10 @@ class Pools:
         """Give the documents in some slots, a row per query."""
         return (self.start + slot * self.stride) % CORPUS
 
+    def at(self, query: np.ndarray, slot: np.ndarray) -> np.ndarray:
+        """Give the document in one slot of each of some queries."""
+        return (self.start[query, 0] + slot * self.stride[query, 0]) % CORPUS
+
 
 @dataclass(frozen=True)
 class Batch:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import NAMESPACE_OID, uuid5
+
 import numpy as np
 import polars as pl
 
@@ -10,11 +12,11 @@ from log import IdKind
 
 
 class Ids:
-    """Numbers to ids: `q0000123` and `d004211`, or the numbers themselves."""
+    """Numbers to ids: `q0000123` and `d004211`, UUIDs of these, or the numbers themselves."""
 
     def __init__(self, kind: IdKind) -> None:
         self.kind = kind
-        self.documents = named("d", np.arange(CORPUS), digits=6)
+        self.documents = self._named("d", np.arange(CORPUS), digits=6)
 
     def query(self, numbers: np.ndarray) -> pl.Series:
         """Give the ids of query numbers."""
@@ -39,7 +41,13 @@ class Ids:
         if self.kind == "integer":
             return pl.Series(numbers)
         distinct, row = np.unique(numbers, return_inverse=True)
-        return named(prefix, distinct, digits).gather(row)
+        return self._named(prefix, distinct, digits).gather(row)
+
+    def _named(self, prefix: str, numbers: np.ndarray, digits: int) -> pl.Series:
+        plain = named(prefix, numbers, digits)
+        if self.kind != "uuid":
+            return plain
+        return pl.Series([str(uuid5(NAMESPACE_OID, name)) for name in plain], dtype=pl.String)
 
 
 def named(prefix: str, numbers: np.ndarray, digits: int) -> pl.Series:

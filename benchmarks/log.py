@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-IdKind = Literal["string", "integer"]
+IdKind = Literal["string", "integer", "uuid"]
 Variant = Literal["plain", "context", "requests"]
 
 CUTS = (1, 3, 5, 10, 20, 50, 100)
@@ -88,8 +88,8 @@ class LogFiles:
         return self.folder / "_stamp.json"
 
     def hit_files(self) -> list[str]:
-        """Every hit file by name: a reader should not have to guess what else a folder holds."""
-        return [str(path) for path in sorted(self.hits.glob("part-*.parquet"))]
+        """Every hit file by name, of partitions too: a reader should not have to guess what else a folder holds."""
+        return [str(path) for path in sorted(self.hits.rglob("part-*.parquet"))]
 
     def holds(self, spec: LogSpec) -> bool:
         """Whether the finished log in this folder is the one asked for."""

@@ -10,33 +10,29 @@ compared before anything is printed: a difference ends the run with exit code 1,
 from __future__ import annotations
 
 import argparse
-import json
-import shutil
-import subprocess
 import sys
-from collections import defaultdict
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 import machine
+from harness import (
+    HERE,
+    LOGS,
+    BenchmarkError,
+    Runs,
+    logs,
+    publish,
+    require_docrecall,
+    run_in_turns,
+    run_script,
+    same_answers,
+)
 from log import CUTS, LogFiles, LogSpec, row_count
-from table import TITLES, Line, markdown, verdicts
+from table import OURS, TITLES, Line, line_of, markdown, verdicts
 
-HERE = Path(__file__).resolve().parent
-LOGS = HERE / "logs"
 RESULTS = HERE / "results.md"
 
-OURS = ("docrecall_chunks", "docrecall_docs")
 IN_MEMORY = ("pytrec_eval_docs", "ranx_docs")
 TOLERANCE = {"ranx_docs": 1e-9}
 DEFAULT_TOLERANCE = 1e-12
-
-Runs = dict[str, list[dict[str, Any]]]
-
-
-class BenchmarkError(Exception):
-    """A peer failed, or two answers differ."""
 
 
 def main() -> int:
@@ -54,10 +50,8 @@ def main() -> int:
     except BenchmarkError as error:
         print(f"benchmark failed: {error}", file=sys.stderr)
         return 1
-    report = "\n\n".join([machine.describe(), markdown(lines), "\n".join(f"- {goal}" for goal in verdicts(lines))])
-    print(report)
-    if arguments.write:
-        RESULTS.write_text(f"# Results\n\n{report}\n", encoding="utf-8")
+    goals = "\n".join(f"- {goal}" for goal in verdicts(lines))
+    publish("Results", [machine.describe(), markdown(lines), goals], RESULTS if arguments.write else None)
     return 0
 
 
@@ -72,13 +66,14 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--in-memory-rows",
         type=row_count,
-        default=1_000_000,
-        help="the largest log that pytrec_eval and ranx are given (default 1_000_000)",
+        help="the largest log that pytrec_eval and ranx are given (default 1_000_000; 10_000_000 with --full)",
     )
     parser.add_argument("--without-docrecall", action="store_true", help="compare the others among each other")
     parser.add_argument("--keep", action="store_true", help="do not remove the logs that this run wrote")
     parser.add_argument("--write", action="store_true", help=f"write the table to {RESULTS.name} too")
     arguments = parser.parse_args()
+    if arguments.in_memory_rows is None:
+        arguments.in_memory_rows = 10_000_000 if arguments.full else 1_000_000
     if arguments.repeat < 1:
         parser.error("--repeat must be positive")
     if arguments.write and arguments.without_docrecall:
@@ -92,28 +87,12 @@ def wanted_rows(arguments: argparse.Namespace) -> list[int]:
     return sorted(rows | {100_000_000} if arguments.full else rows)
 
 
-def require_docrecall(code: str = "from docrecall import score") -> None:
-    """Fail before any log is written. code: needs what the run needs of docrecall."""
-    asked = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)
-    if asked.returncode:
-        said = asked.stderr.strip().rpartition("\n")[2]
-        raise BenchmarkError(
-            f"docrecall is not in this environment, or cannot do what this run needs ({said}). Install it there, "
-            "or pass --without-docrecall to compare the others among each other."
-        )
-
-
 def bench_log(spec: LogSpec, arguments: argparse.Namespace) -> list[Line]:
     """Write one log, run the peers on it in turns, check the answers."""
-    files = LogFiles(LOGS / spec.folder_name)
-    was_there = files.holds(spec)
-    progress(f"log {spec.folder_name}")
-    write_log(spec, files)
-    try:
-        runs = run_in_turns(dict.fromkeys(peers_for(spec, arguments), files), arguments.repeat)
-    finally:
-        if not (was_there or arguments.keep):
-            shutil.rmtree(files.folder)
+    folders = {spec: LogFiles(LOGS / spec.folder_name)}
+    with logs(folders, folders[spec].holds, lambda spec: write_log(spec, folders[spec]), keep=arguments.keep) as files:
+        jobs = {peer: (peer, files[spec]) for peer in peers_for(spec, arguments)}
+        runs = run_in_turns(jobs, arguments.repeat)
     check_answers(runs)
     return [line_of(peer, TITLES[peer], "bare_scan", spec, runs) for peer in runs]
 
@@ -135,65 +114,20 @@ def peers_for(spec: LogSpec, arguments: argparse.Namespace) -> list[str]:
     return [peer for peer in TITLES if peer not in left_out]
 
 
-def run_in_turns(peers: Mapping[str, LogFiles], repeat: int) -> Runs:
-    """Run all peers once, each on its log, then all again: A B C, A B C, ..."""
-    runs: Runs = defaultdict(list)
-    for turn in range(repeat):
-        for peer, files in peers.items():
-            run = json.loads(run_script("measure.py", peer, str(files.folder)))
-            progress(f"  {turn + 1}/{repeat} {peer}: {run['wall']:.2f} s")
-            runs[peer].append(run)
-    return runs
-
-
 def check_answers(runs: Runs) -> None:
-    """Every answer of every run equals the first of ours for the same cut (of DuckDB's without docrecall)."""
+    """Every recall of every run equals the first of ours for the same cut (of DuckDB's without docrecall)."""
     for unit in ("chunks", "docs"):
-        reference = f"docrecall_{unit}" if f"docrecall_{unit}" in runs else f"duckdb_{unit}"
-        expected = runs[reference][0]["means"]
+        own = f"docrecall_{unit}"
+        reference = own if own in runs else f"duckdb_{unit}"
+        expected = (reference, runs[reference][0]["means"])
+        names = [f"recall at {k} {unit}" for k in CUTS]
         for peer in (peer for peer in runs if peer.endswith(f"_{unit}")):
-            for run in runs[peer]:
-                check_answer(peer, unit, run["means"], reference, expected)
-
-
-def check_answer(peer: str, unit: str, means: list[float], reference: str, expected: list[float]) -> None:
-    """Compare cut by cut; written so that NaN differs from everything."""
-    for k, mean, wanted in zip(CUTS, means, expected, strict=True):
-        if not abs(mean - wanted) <= TOLERANCE.get(peer, DEFAULT_TOLERANCE):
-            raise BenchmarkError(f"recall at {k} {unit}: {peer} says {mean!r}, {reference} {wanted!r}")
-
-
-def line_of(peer: str, title: str, bare: str, spec: LogSpec, runs: Runs) -> Line:
-    """Collect the runs of a peer, and of the bare scan of the columns that it needs."""
-
-    def figures(of: str, name: str) -> tuple[float, ...]:
-        return tuple(run[name] for run in runs[of])
-
-    return Line(
-        peer=peer,
-        title=title,
-        spec=spec,
-        walls=figures(peer, "wall"),
-        cpus=figures(peer, "cpu"),
-        peaks_gb=figures(peer, "peak_gb"),
-        bare_walls=figures(bare, "wall"),
-        bare_cpus=figures(bare, "cpu"),
-    )
-
-
-def run_script(name: str, *arguments: str) -> str:
-    """Run a script of this folder in a fresh interpreter and return what it printed."""
-    done = subprocess.run(
-        [sys.executable, str(HERE / name), *arguments], capture_output=True, encoding="utf-8", check=False
-    )
-    if done.returncode:
-        raise BenchmarkError(f"{name} {' '.join(arguments)} ended with {done.returncode}\n{done.stderr}")
-    return done.stdout
-
-
-def progress(message: str) -> None:
-    """Say on stderr what is going on; the table alone goes to stdout."""
-    print(message, file=sys.stderr, flush=True)
+            given = [(peer, run["means"]) for run in runs[peer]]
+            same_answers([expected, *given], names, TOLERANCE.get(peer, DEFAULT_TOLERANCE))
+        # The recalls of the run with all measures stand in the order of the two kinds of cut.
+        part = slice(0, len(CUTS)) if unit == "chunks" else slice(len(CUTS), None)
+        every = [("docrecall_all", run["means"][part]) for run in runs.get("docrecall_all", ())]
+        same_answers([expected, *every], names, DEFAULT_TOLERANCE)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ class Task:
     """One question to every tool.
 
     columns: what an answer needs beside query_id, rank and doc_id. cuts: numbers that go with `unit`; one that leaves
-    nothing out under the context cut, which has none. goal: bare scans of the columns.
+    nothing out under the context cut, which has none. goal: bare scans of the columns; peak_gb: memory.
     """
 
     name: str
@@ -29,6 +29,7 @@ class Task:
     family: str = "doc_recall"
     unit: Literal["", "tokens", "context"] = ""
     goal: float | None = None
+    peak_gb: float = 1.0
     tolerance: float = 1e-12
 
     @property
@@ -54,8 +55,20 @@ TASKS = (
     Task("context", "`@context`", "context", ("in_context",), (HITS_PER_QUERY,), unit="context", goal=5.0),
     Task("tokens", "`@2000tokens`", "context", ("n_tokens",), (2000,), unit="tokens", goal=5.0),
     Task("tokens_7", "7 x `@Ntokens`", "context", ("n_tokens",), BUDGETS, unit="tokens", goal=5.0),
-    Task("evidence", "`evidence_coverage@10`", "context", _SPAN, (10,), _COVERAGE, goal=8.0, tolerance=1e-9),
-    Task("evidence_7", "7 x `evidence_coverage@k`", "context", _SPAN, CUTS, _COVERAGE, goal=8.0, tolerance=1e-9),
+    Task(
+        "evidence", "`evidence_coverage@10`", "context", _SPAN, (10,), _COVERAGE, goal=8.0, peak_gb=1.5, tolerance=1e-9
+    ),
+    Task(
+        "evidence_7",
+        "7 x `evidence_coverage@k`",
+        "context",
+        _SPAN,
+        CUTS,
+        _COVERAGE,
+        goal=8.0,
+        peak_gb=1.5,
+        tolerance=1e-9,
+    ),
     Task("queries", "7 x `@k`, queries", "plain", (), CUTS),
     Task("requests", "7 x `@k`, requests", "requests", ("request_id",), CUTS),
 )

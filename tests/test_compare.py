@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 from scipy import stats as scipy_stats
 
 import docrecall as dr
-from docrecall import stats
+from docrecall import pairs, stats
 
 RECALL = "doc_recall@2"
 ROOT = Path(__file__).parents[1]
@@ -93,6 +93,18 @@ def test_pairs_are_found_by_id_whatever_the_order() -> None:
     assert_frame_equal(*tables, check_exact=True)
 
 
+def test_hashes_that_agree_by_chance_pair_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pairs are found by hashes of ids, and the ids decide."""
+    scores = runs(old=log(OLD), new=log(NEW[1:], start=1))
+    expected = dr.compare(scores, baseline="old").table
+    hashed = pairs._hashed
+    monkeypatch.setattr(
+        pairs, "_hashed", lambda keys, name: hashed(keys, name).with_columns(_hash=pl.lit(7, pl.UInt64))
+    )
+    assert_frame_equal(dr.compare(scores, baseline="old").table, expected, check_exact=True)
+    assert expected["n_pairs"].item() == 5
+
+
 def test_only_shared_units_are_compared() -> None:
     """Means are over the pairs; what is in one run alone is counted on its side."""
     row = only(dr.compare(runs(old=log(["ab"] * 5), new=log(["ax"] * 4, start=3)), baseline="old").table)
@@ -122,13 +134,13 @@ def test_many_runs_against_one_or_each_other() -> None:
     """All pairs by default; with a baseline the others against it; with candidates those that are named."""
     scores = runs(a=log(OLD), b=log(NEW), c=log(["a"] * 6))
 
-    def pairs(**named: Any) -> list[tuple[str, str]]:
+    def couples(**named: Any) -> list[tuple[str, str]]:
         return dr.compare(scores, **named).table.select("baseline", "candidate").rows()
 
-    assert pairs() == [("a", "b"), ("a", "c"), ("b", "c")]
-    assert pairs(baseline="b") == [("b", "a"), ("b", "c")]
-    assert pairs(baseline="b", candidate="c") == [("b", "c")]
-    assert pairs(baseline="c", candidate=["b", "a"]) == [("c", "b"), ("c", "a")]
+    assert couples() == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert couples(baseline="b") == [("b", "a"), ("b", "c")]
+    assert couples(baseline="b", candidate="c") == [("b", "c")]
+    assert couples(baseline="c", candidate=["b", "a"]) == [("c", "b"), ("c", "a")]
 
 
 def test_holm_over_measures_and_runs() -> None:
@@ -402,8 +414,8 @@ def test_agrees_with_scipy() -> None:
     old, new = ([["x", "a", "ba"][i] for i in rng.integers(0, 3, 40)] for _ in range(2))
     scores = runs("doc_recall@3", old=log(old), new=log(new))
     row = only(dr.compare(scores, baseline="old", resamples=20_000).table)
-    pairs = scores.per_query.pivot("run_id", index="query_id", values="doc_recall@3")
-    values = (pairs["old"].to_numpy(), pairs["new"].to_numpy())
+    table = scores.per_query.pivot("run_id", index="query_id", values="doc_recall@3")
+    values = (table["old"].to_numpy(), table["new"].to_numpy())
     d = values[1] - values[0]
     expected = scipy_stats.permutation_test(
         (d,), lambda x, axis: x.mean(axis=axis), permutation_type="samples", n_resamples=20_000, rng=2

@@ -109,6 +109,7 @@ def test_arguments_of_intervals() -> None:
         ({"method": "bootstrap"}, "method is 'bootstrap'"),
         ({"min_n": 0}, "min_n is 0"),
         ({"by": "langg"}, 'have a column langg. Did you mean "lang"'),
+        ({"by": 3}, "one column of queries or requests, or several"),
         ({"by": ["lang", "lang"]}, "one column of queries or requests, or several"),
         ({"by": "query_id"}, "query_id is a column of the result"),
         ({"by": "measure"}, "measure is a column of the result"),

@@ -123,7 +123,7 @@ def _without_bad_scores(log: Table) -> Table:
     if "score" not in log.used or log.requires("score") or "score" not in log.columns:
         return log
     bad = pl.col("score").is_null() | pl.col("score").is_nan()
-    for part in log.parts:
-        if collect(log.scan(part, ["score"]).filter(bad).head(1), [part]).height:
+    for parts in log.handfuls():
+        if collect(log.scan(parts, ["score"]).filter(bad).head(1), parts).height:
             return replace(log, used={c: must for c, must in log.used.items() if c != "score"})
     return log

@@ -273,7 +273,7 @@ def _ranges(parts: Sequence[Table], column: str, n: int) -> Iterator[pl.Expr | N
     if n <= 1:
         yield None
         return
-    scans = [table.scan(part, [column]).gather_every(_SAMPLE) for table in parts for part in table.parts]
+    scans = [table.scan([part], [column]).gather_every(_SAMPLE) for table in parts for part in table.parts]
     sample = pl.concat([scan.collect() for scan in scans])[column].drop_nulls().sort()
     bounds = sample.gather([len(sample) * i // n for i in range(1, n)]).unique().sort().to_list() if len(sample) else []
     col = pl.col(column)

@@ -50,16 +50,16 @@ class Decisions:
 
     def add(self, units: pl.DataFrame) -> None:
         """Add units: run_id, status, answered, gold."""
-        answered = pl.when("answered").then(pl.lit("answered")).otherwise(pl.lit("declined"))
-        answerable = pl.when("answerable").then(pl.lit("answerable")).otherwise(pl.lit("unanswerable"))
-        kind = pl.when(pl.col("answerable").is_null()).then(pl.lit("undecided")).otherwise(answered + "_" + answerable)
-        told = decided(units.lazy(), ["run_id"]).with_columns(kind.alias("kind"))
-        gold = pl.col("gold_retrieved") & (pl.col("kind") == "declined_answerable")
-        counts = told.group_by("run_id", "kind").agg(pl.len(), gold.sum().alias("gold")).collect()
-        for run, which, n, with_gold in counts.iter_rows():
+        told = decided(units.lazy(), ["run_id"])
+        counts = told.group_by("run_id", "answerable", "answered").agg(pl.len(), pl.col("gold_retrieved").sum())
+        for run, answerable, answered, n, with_gold in counts.collect().iter_rows():
             totals = self._runs.setdefault(run, Counter())
-            totals[which] += n
-            totals["declined_with_gold"] += with_gold
+            if answerable is None:
+                totals["undecided"] += n
+                continue
+            totals[f"{'answered' if answered else 'declined'}_{'answerable' if answerable else 'unanswerable'}"] += n
+            if answerable and not answered:
+                totals["declined_with_gold"] += with_gold
 
     def table(self) -> pl.DataFrame:
         """One row per run: the counts, the rates (null where there is nothing to divide by), declined_with_gold."""

@@ -18,7 +18,7 @@ import polars as pl
 from docrecall import findings
 from docrecall.kernel.batch import Batch
 from docrecall.kernel.per_query import BatchScores
-from docrecall.tables import unit_key
+from docrecall.tables import sorted_by, unit_key
 
 UNITS = "units.parquet"
 _RECORD = "record.json"
@@ -48,7 +48,8 @@ class Journal:
         """Write a batch, its units sorted by key; without where it came from, only for the results of this run."""
         folder = self._folder / (f"last-{len(self.pieces):06}" if batch is None else "next")
         folder.mkdir()
-        scores.units.sort(unit_key(scores.units.columns)).write_parquet(folder / UNITS, compression="lz4")
+        units = sorted_by(scores.units, unit_key(scores.units.columns))
+        units.write_parquet(folder / UNITS, compression="lz4")
         if batch is None:
             self.pieces.append(folder / UNITS)
             return

@@ -105,7 +105,7 @@ def _row_bytes(log: Table) -> int:
     part = next((p for p in log.parts if p.n_rows), None)
     if part is None:
         return _ROW_BYTES
-    head = collect(log.scan(part, wanted).head(10_000), [part])
+    head = collect(log.scan([part], wanted).head(10_000), [part])
     return _ROW_BYTES + sum(_value_bytes(head[c]) for c in wanted)
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import polars as pl
 
+from docrecall.tables import sorted_by
+
 _STRIDE = 1 << 14  # rows of a piece that one sample stands for
 _AT_A_TIME = 16  # samples between two cuts: about a row group of results
 
@@ -29,9 +31,7 @@ def in_order(pieces: Sequence[Path], key: Sequence[str]) -> Iterator[pl.DataFram
         inside = [p for p in spans if p.last >= low and (high is None or p.first < high)]
         frames = [p.between(key, low, high) for p in inside]
         if frames:
-            rows = pl.concat(frames)
-            # One piece, or several that follow one another, is in order as it stands.
-            yield rows if len(frames) == 1 else rows.sort(key)
+            yield sorted_by(pl.concat(frames), key)
 
 
 class _Piece:

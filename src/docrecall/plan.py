@@ -186,14 +186,10 @@ def _goal(start: int, batch_rows: int, ends: Ints, file_ends: Ints) -> int:
     return min(goal, int(ends[-1]))
 
 
-def _between(log: Table, start: int, end: int, file_ends: Ints) -> tuple[pl.LazyFrame, list[Part]]:
-    scans: list[pl.LazyFrame] = []
-    parts: list[Part] = []
-    for part, stop in zip(log.parts, file_ends.tolist(), strict=True):
-        begin = stop - part.n_rows
-        low, high = max(start, begin), min(end, stop)
-        if low < high:
-            scan = log.scan(part, ["rank", *read_columns(log)])
-            scans.append(scan if (low, high) == (begin, stop) else scan.slice(low - begin, high - low))
-            parts.append(part)
-    return pl.concat(scans), parts
+def _between(log: Table, start: int, end: int, file_ends: Ints) -> tuple[pl.LazyFrame, Sequence[Part]]:
+    """Scan the rows from one on up to another, not included, of all parts put end to end."""
+    first, last = np.searchsorted(file_ends, [start, end - 1], side="right")
+    parts = log.parts[first : last + 1]
+    begin = int(file_ends[first]) - log.parts[first].n_rows
+    rows = log.scan(parts, ["rank", *read_columns(log)])
+    return (rows if (begin, int(file_ends[last])) == (start, end) else rows.slice(start - begin, end - start)), parts

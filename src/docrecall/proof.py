@@ -18,6 +18,8 @@ from docrecall.sources.table import LARGEST_RANK, Part, Table, blame, collect, d
 from docrecall.tables import unit_key
 
 _PROBE_ROWS = 4_000_000
+_PROBE_PARTS = 16
+_PROBE_BEGIN = 1_000
 _AT_ONCE = 1_000_000  # rows of small files that are read by one query
 
 
@@ -85,17 +87,17 @@ def _breaks_values(log: Table) -> bool:
     if not rules:
         return False
     columns = sorted({c for rule in rules for c in rule.broken.meta.root_names()})
+    broken = pl.any_horizontal(rule.broken for rule in rules).any()
     for places in groups(log.parts, _AT_ONCE):
         parts = [log.parts[place] for place in places]
-        rows = pl.concat([log.scan(part, columns) for part in parts])
-        if collect(rows.select(pl.any_horizontal(rule.broken for rule in rules).any()), parts).item():
+        if collect(log.scan(parts, columns).select(broken), parts).item():
             return True
     return False
 
 
 def _marks(log: Table, parts: Sequence[Part], key: Sequence[str]) -> pl.DataFrame:
     """The rows of some parts where something happens: a unit begins, a rank does not follow, the parts end."""
-    scan = pl.concat([log.scan(part, [*key, "rank"]) for part in parts]).with_row_index("row")
+    scan = log.scan(parts, [*key, "rank"]).with_row_index("row")
     n_rows = sum(part.n_rows for part in parts)
     new = pl.any_horizontal(pl.col(c).ne_missing(pl.col(c).shift()) for c in key)
     step = pl.col("rank") - pl.col("rank").shift()
@@ -139,9 +141,18 @@ def _units_of(marks: pl.DataFrame, key: Sequence[str], first: int, n_rows: int) 
 
 
 def _probe_scattered(log: Table, key: Sequence[str]) -> bool:
-    """Whether units already begin twice among the first rows, in which case marking all rows would be a waste."""
-    part = next(part for part in log.parts if part.n_rows)
-    scan = log.scan(part, key).head(_PROBE_ROWS)
+    """Whether units already begin twice among the first rows, in which case marking all rows would be a waste.
+
+    The first rows of other parts are looked at too: files of several writers may each be sorted.
+    """
+    part, *others = [part for part in log.parts if part.n_rows][:_PROBE_PARTS]
     new = pl.any_horizontal(pl.col(c).ne_missing(pl.col(c).shift()) for c in key)
-    heads = collect(scan.filter(new).select(pl.struct(key).hash().alias("h")), [part])["h"]
-    return heads.n_unique() < len(heads)
+    unit = pl.struct(key).hash().alias("unit")
+    heads = collect(log.scan([part], key).head(_PROBE_ROWS).filter(new).select(unit), [part])["unit"]
+    if heads.n_unique() < len(heads):
+        return True
+    if not others:
+        return False
+    first_rows = pl.concat([log.scan([other], key).head(_PROBE_BEGIN) for other in others])
+    begun = collect(first_rows.select(unit), others)["unit"]
+    return bool(begun.is_in(heads.head(len(heads) - 1).implode()).any())  # the last unit may go on in the next file

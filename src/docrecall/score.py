@@ -35,7 +35,7 @@ from docrecall.sources.mapping import Mappings, TableMap, parse_mapping
 from docrecall.sources.read import read_logs, read_table
 from docrecall.store import OutputFolder
 from docrecall.summary import Intervals
-from docrecall.tables import HITS, TABLES, UNIT, unit_key
+from docrecall.tables import HITS, TABLES, UNIT, sorted_by, unit_key
 from docrecall.units import BESIDE
 
 Progress = Callable[[int, int], None]
@@ -264,7 +264,7 @@ def evaluate(
     ledger.cross_check(account, measures)
     inputs.check_unchanged()
     if folder is None:
-        units = pl.concat(frames).sort(key)
+        units = sorted_by(pl.concat(frames), key)
         per_query: Any = units.select(*key, "status", "n_hits", *names)
         told: Any = decided(units.lazy(), key, beside).collect()
     else:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from docrecall.errors import InputError, OutputError
-from docrecall.sources.table import Part, Table, collect, groups
+from docrecall.sources.table import Table, groups
 
 Way = Literal["slices", "whole", "scans", "spill"]
 
@@ -80,7 +80,7 @@ def _spilled(log: Table, columns: list[str], n_shards: int, shard_rows: int, don
                 yield pl.read_ipc_stream(path)
                 path.unlink()
             else:
-                yield collect(log.rows_of(0, columns).head(0), log.parts[:1])
+                yield log.rows_of(range(1), columns, piece=(0, 0))
 
 
 def _no_room(error: OSError) -> OutputError:
@@ -96,22 +96,23 @@ def _write(log: Table, columns: list[str], paths: list[Path], slice_rows: int, d
     """Write the rows of each shard that is wanted to its own file."""
     with contextlib.ExitStack() as stack:
         writers: dict[int, ipc.RecordBatchStreamWriter] = {}
-        for scan, parts in _slices(log, columns, slice_rows):
-            tagged = scan.with_columns(_shard(len(paths)).cast(pl.Int32).alias("_shard"))
-            rows_of_shards = collect(tagged if not done else tagged.filter(pl.col("_shard") >= done), parts)
-            for (shard,), rows in rows_of_shards.partition_by("_shard", as_dict=True, include_key=False).items():
+        shard_of = _shard(len(paths))
+        wanted = shard_of >= done if done else None
+        for places, piece in _slices(log, slice_rows):
+            found = log.rows_of(places, columns, where=wanted, piece=piece)
+            tagged = found.with_columns(shard_of.cast(pl.Int32).alias("_shard"))
+            for (shard,), rows in tagged.partition_by("_shard", as_dict=True, include_key=False).items():
                 table: pa.Table = rows.to_arrow()
                 if shard not in writers:
                     writers[shard] = stack.enter_context(ipc.new_stream(str(paths[shard]), table.schema))
                 writers[shard].write_table(table)
 
 
-def _slices(log: Table, columns: list[str], slice_rows: int) -> Iterator[tuple[pl.LazyFrame, list[Part]]]:
+def _slices(log: Table, slice_rows: int) -> Iterator[tuple[range, tuple[int, int] | None]]:
     """All rows of a log, about so many at a time: slices of large files, and many small files together."""
     for places in groups(log.parts, slice_rows):
-        parts, rows = [log.parts[n] for n in places], [log.rows_of(n, columns) for n in places]
-        if len(parts) > 1:
-            yield pl.concat(rows), parts
+        if len(places) > 1:
+            yield places, None
             continue
-        for offset in range(0, parts[0].n_rows, slice_rows):
-            yield rows[0].slice(offset, slice_rows), parts
+        for offset in range(0, log.parts[places.start].n_rows, slice_rows):
+            yield places, (offset, slice_rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -205,7 +206,10 @@ def _manifest(scores: Scores) -> dict[str, Any]:
 
 
 class _RowGroups:
-    """A Parquet file of frames put end to end, in row groups of one size, whatever the sizes of the frames."""
+    """A Parquet file of frames put end to end, in row groups of one size, whatever the sizes of the frames.
+
+    One row group is encoded while the next one is brought together.
+    """
 
     def __init__(self, path: Path, schema: pl.Schema) -> None:
         import pyarrow.parquet as pq  # noqa: PLC0415 - a third of a second that runs without `out` need not pay
@@ -213,14 +217,17 @@ class _RowGroups:
         self._waiting = pl.DataFrame(schema=schema)
         arrow = self._waiting.to_arrow().schema
         self._writer = pq.ParquetWriter(path, arrow, compression="zstd", write_page_checksum=True)
+        self._thread = ThreadPoolExecutor(1)
+        self._going: Future[None] | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self._put(self._waiting)
-        self._writer.close()
+        with self._writer, self._thread:  # the thread is done before the file is closed
+            if kind is None:
+                self._put(self._waiting)
+                self._wait()
 
     def add(self, frame: pl.DataFrame) -> None:
         self._waiting = pl.concat([self._waiting, frame])
@@ -229,4 +236,9 @@ class _RowGroups:
             self._waiting = self._waiting.slice(_ROW_GROUP)
 
     def _put(self, rows: pl.DataFrame) -> None:
-        self._writer.write_table(rows.to_arrow(), row_group_size=_ROW_GROUP)
+        self._wait()
+        self._going = self._thread.submit(self._writer.write_table, rows.to_arrow(), row_group_size=_ROW_GROUP)
+
+    def _wait(self) -> None:
+        if self._going is not None:
+            self._going.result()

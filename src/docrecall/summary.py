@@ -67,15 +67,15 @@ class Parting(NamedTuple):
     @classmethod
     def of(cls, by: str | Sequence[str] | None, cluster: str | None, min_n: int, taken: Sequence[str]) -> Parting:
         """Read the arguments. taken: the columns of the table that slices stand in."""
-        names = [] if by is None else [by] if isinstance(by, str) else list(by)
+        names: list[Any] = [] if by is None else list(by) if isinstance(by, list | tuple) else [by]
         if isinstance(min_n, bool) or not isinstance(min_n, int) or min_n < 1:
             raise UsageError(f"min_n is {min_n!r}; it must be a whole number of at least 1.")
         for name in names:
-            if not isinstance(name, str) or names.count(name) > 1:
+            if not isinstance(name, str) or not name or names.count(name) > 1:
                 raise UsageError(f"by is {by!r}; one column of queries or requests, or several, were expected.")
             if name in taken:
                 raise UsageError(f"{name} is a column of the result. Give the slice column another name (map=, --map).")
-        if cluster is not None and not isinstance(cluster, str):
+        if cluster is not None and not (isinstance(cluster, str) and cluster):
             raise UsageError(f"cluster is {cluster!r}; a column of queries or requests was expected.")
         return cls(tuple(names), cluster, min_n)
 

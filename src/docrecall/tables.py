@@ -6,7 +6,7 @@ a Null-typed column. Columns that are not named here take no part in anything.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -88,6 +88,15 @@ def by_run(units: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
         return
     for (run,), rows in units.partition_by("run_id", as_dict=True).items():
         yield run, rows
+
+
+def sorted_by(units: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
+    """Units in the order of their key, each of which stands once; left as they are where that is their order."""
+    later, same = pl.lit(False), pl.lit(True)
+    for column in map(pl.col, key):
+        later |= same & (column > column.shift())
+        same &= column == column.shift()
+    return units if units.select(later.slice(1).all()).item() else units.sort(key)
 
 
 def plain_type(dtype: pl.DataType) -> pl.DataType:

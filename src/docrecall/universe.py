@@ -9,7 +9,6 @@ import polars as pl
 from docrecall.contract.hits import read_columns
 from docrecall.contract.known import Known
 from docrecall.kernel.batch import Batch
-from docrecall.kernel.labels import Labels
 from docrecall.options import Options
 from docrecall.plan import touched_in_part
 from docrecall.tables import UNIT
@@ -33,16 +32,7 @@ def expected_units(known: Known, runs: Sequence[str], options: Options) -> dict[
             return dict.fromkeys(runs, labels.requests.select(key).sort(key))
         parts = labels.requests.partition_by("run_id", as_dict=True)
         return {run: parts[run,].select(key).sort(key) for run in runs if (run,) in parts}
-    return dict.fromkeys(runs, _expected_queries(labels).to_frame())
-
-
-def _expected_queries(labels: Labels) -> pl.Series:
-    if labels.queries is None:
-        table, rejected = labels.qrels, labels.rejected
-    else:
-        table, rejected = labels.queries, labels.rejected_listed
-    listed = table["query_id"].set_sorted().unique(maintain_order=True)
-    return listed if rejected.is_empty() else pl.concat([listed, rejected]).unique().sort()
+    return dict.fromkeys(runs, labels.asked_queries.to_frame())
 
 
 def units_without_hits(

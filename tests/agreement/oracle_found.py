@@ -186,6 +186,10 @@ class Checked:
         if query is not None:
             self.rejected.add(query)
 
+    def touched(self, row: dict[str, Any]) -> Any:
+        """What a bad row touches: its query; None where it does not say."""
+        return row.get("query_id")
+
     def part(self, good: Callable[[dict[str, Any]], tuple[str, str | None] | None]) -> list[dict[str, Any]]:
         """The rows that break no rule; `good` names the first rule that a row breaks, and its column."""
         kept = []
@@ -194,7 +198,7 @@ class Checked:
             if fault is None:
                 kept.append(row)
             else:
-                self.reject(*fault, row.get("query_id"))
+                self.reject(*fault, self.touched(row))
         return kept
 
     def account(self, outside: int = 0) -> tuple[int, int, int, int, int]:

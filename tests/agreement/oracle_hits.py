@@ -88,6 +88,10 @@ class Requests(Checked):
             return fault
         return ("request_repeated", self._columns[-1]) if self._times[self._key(row)] > 1 else None
 
+    def touched(self, row: dict[str, Any]) -> Any:
+        """What a bad row touches: one request, and not its query."""
+        return None if row["query_id"] is None else self._key(row)
+
     def runs(self) -> set[str]:
         """The runs that are named, by rows with a full key."""
         return {key[0] for key in self.listed} if self.has_run else set()

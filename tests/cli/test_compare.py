@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -187,13 +189,40 @@ def test_score_by_slices(argv: list[str], tmp_path: Path, capsys: pytest.Capture
     ]  # fmt: skip
 
 
-def test_intervals_of_a_run_are_kept(argv: list[str], tmp_path: Path) -> None:
-    """Read back, `summary()` shows what was written, and any other interval on demand."""
+@pytest.mark.parametrize("kind", ["date", "duration", "float", "flag", "enum"])
+def test_slices_of_any_type_are_printed(
+    kind: str, tables: dict[str, Path], argv: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What JSON has no word for is text there, NaN is null, and nothing fails."""
+    column = {
+        "date": pl.Series([date(2026, 11, 1 + i % 2) for i in range(N)]),
+        "duration": pl.Series([timedelta(days=i % 2) for i in range(N)]),
+        "float": pl.Series([math.nan if i % 2 else 0.5 for i in range(N)]),
+        "flag": pl.Series([i % 2 == 0 for i in range(N)]),
+        "enum": pl.Series(["a", "b"] * 15, dtype=pl.Enum(["b", "a"])),
+    }[kind]
+    write(tables["queries"], pl.read_parquet(tables["queries"]).with_columns(column.alias("kind")))
+    expected = {"date": "2026-11-01", "duration": "PT0S", "float": 0.5, "flag": True, "enum": "a"}[kind]
+    for command in ("score", "compare"):
+        document = json.loads(printed(capsys, command, *argv, "--by=kind", "--format=json"))
+        rows = document["slices"] if command == "score" else document["comparison"]["rows"]
+        assert expected in {row["kind"] for row in rows}
+        assert len({row["kind"] for row in rows}) == 2
+        for shown in ("table", "csv", "markdown"):
+            assert printed(capsys, command, *argv, "--by=kind", f"--format={shown}")
+    printed(capsys, "score", *argv, "--by=kind", f"--out={tmp_path / 'out'}")
+    assert dr.load(tmp_path / "out").slices is not None
+
+
+def test_intervals_of_a_run_are_kept(argv: list[str], tables: dict[str, Path], tmp_path: Path) -> None:
+    """Read back, `summary()` shows what was written, and any other interval on demand, of the same clusters."""
     assert main(["score", *argv, "--cluster=talk", "--level=0.5", f"--out={tmp_path / 'out'}"]) == 0
-    loaded = dr.load(tmp_path / "out")
+    with pytest.raises(dr.UsageError, match="talk is a column of queries or requests, and neither is at hand"):
+        dr.load(tmp_path / "out").summary(level=0.9)
+    loaded = dr.load(tmp_path / "out", queries=tables["queries"])
     assert_frame_equal(loaded.summary(), pl.read_parquet(tmp_path / "out" / "summary.parquet"))
-    wide, narrow = (frame.row(0, named=True) for frame in (loaded.summary(level=0.99), loaded.summary()))
-    assert wide["ci_low"] < narrow["ci_low"]
+    wide, usual, narrow = (loaded.summary(level=level).row(0, named=True)["ci_low"] for level in (0.99, 0.95, None))
+    assert wide <= usual < narrow
 
 
 def test_a_column_that_is_not_there_stops_before_the_work(argv: list[str], tmp_path: Path, capsys: Any) -> None:

@@ -15,7 +15,8 @@ from docrecall.tables import unit_key
 
 # What tells chunks of one document with one score apart, in the order of `reference.py`.
 _CONTENT = ("chunk_id", "doc_version", "chunk_start", "chunk_end", "n_tokens", "in_context")
-_SMALL_RANK = 1 << 31  # below it, unit and rank fit one number, and one number sorts fastest
+_SMALL_RANK = 1 << 16  # below it, a rank and most of a hash fit one word
+_WORD = (1 << 64) - 1
 
 
 def read_columns(log: Table) -> list[str]:
@@ -74,8 +75,8 @@ def check_rank_base(log: Table, options: Options) -> list[pl.DataFrame]:
     """Find a log that is said to count ranks from 0 and has no rank 0 anywhere. Costs nothing for other logs."""
     if options.by_score or options.rank_base != 0 or not log.n_rows:
         return []
-    for part in log.parts:
-        if collect(log.scan(part, ["rank"]).filter(pl.col("rank") == 0).head(1), [part]).height:
+    for parts in log.handfuls():
+        if collect(log.scan(parts, ["rank"]).filter(pl.col("rank") == 0).head(1), parts).height:
             return []
     return [findings.finding("no_rank_zero", "hits", "rank", log.n_rows)]
 
@@ -116,8 +117,13 @@ def placed(
     """Sort rows by unit and then as the policy orders them; give the columns that name a place in that order.
 
     used: the columns that a tie may be broken by.
-    Units get a number first: to sort by text takes ten times as long, and the order of units means nothing here.
+    To sort by text takes ten times as long as by a number, and the order of units means nothing here.
     """
+    if not options.by_score:
+        rows = rows.with_columns(pl.col("rank").cast(pl.Int64))
+        by_word = _by_word(rows, key) if options.ranks == "logged" else None
+        if by_word is not None:
+            return by_word, ["_order"]
     units = rows.select(key).unique().with_row_index("_unit")
     rows = rows.join(units, on=key, how="left", maintain_order="left").with_columns(pl.col("_unit").cast(pl.Int64))
     if options.by_score:
@@ -130,11 +136,22 @@ def placed(
         content = [c for c in _CONTENT if c in rows.columns and c in used]
         rows = rows.sort("_unit", "_order", doc, *content, descending=[False, True, trec_eval, *[False] * len(content)])
         return rows, ["_unit", "_order", "doc_id"]
-    rows = rows.with_columns(pl.col("rank").cast(pl.Int64))
-    if (rows["rank"].max() or 0) < _SMALL_RANK:  # type: ignore[operator]
-        rows = rows.with_columns((pl.col("_unit") * _SMALL_RANK + pl.col("rank")).alias("_order")).sort("_order")
-        return rows, ["_order"]
     return rows.sort("_unit", "rank"), ["_unit", "rank"]
+
+
+def _by_word(rows: pl.DataFrame, key: list[str]) -> pl.DataFrame | None:
+    """Sort by one word that holds some bits of the unit's hash and its rank.
+
+    None where ranks do not fit, or where units share these bits, which is seen when they have become neighbours.
+    """
+    if rows.is_empty() or int(rows.select(pl.col("rank").max()).item()) >= _SMALL_RANK:
+        return None
+    bits = pl.struct(key).hash() if len(key) > 1 else pl.col(key[0]).hash()
+    word = (bits & pl.lit(~(_SMALL_RANK - 1) & _WORD, pl.UInt64)) | pl.col("rank").cast(pl.UInt64)
+    rows = rows.with_columns(word.alias("_order")).sort("_order")
+    order = pl.col("_order") // _SMALL_RANK
+    other = pl.any_horizontal(pl.col(c) != pl.col(c).shift() for c in key)
+    return None if rows.select(((order == order.shift()) & other).any()).item() else rows
 
 
 def _meets_neighbour(columns: list[str]) -> pl.Expr:

@@ -286,7 +286,7 @@ def _other_run(log: Table) -> list[pl.DataFrame]:
         return []
     found = []
     for part in log.parts:
-        other = log.scan(part, ["run_id"]).filter(pl.col("run_id").ne_missing(pl.lit(log.run))).select("run_id")
+        other = log.scan([part], ["run_id"]).filter(pl.col("run_id").ne_missing(pl.lit(log.run))).select("run_id")
         runs = collect(other, [part])["run_id"]
         if len(runs):
             found.append(findings.finding("other_run", "hits", "run_id", len(runs), examples=runs, file=part.file))

@@ -48,7 +48,7 @@ def _with_chunks(log: Table, chunks: pl.DataFrame, supplied: Sequence[str]) -> T
 
 def _lacks(log: Table, part: Part, known: pl.DataFrame, key: Sequence[str]) -> bool:
     """Whether a part has a hit of a chunk that nobody knows."""
-    missing = log.scan(part, key).join(known.lazy(), on=key, how="anti").head(1)
+    missing = log.scan([part], key).join(known.lazy(), on=key, how="anti").head(1)
     return collect(missing, [part]).height > 0
 
 
@@ -68,7 +68,7 @@ def _joined(
         # Known chunks have documents; where a chunk is not known the log is faulty, and read row by row.
         return part.null_count(column) if column in part.schema else 0
 
-    return replace(part, schema=pl.Schema(columns), scan=scan, null_count=null_count, faulty=faulty)
+    return replace(part, schema=pl.Schema(columns), scan=scan, null_count=null_count, faulty=faulty, scan_files=None)
 
 
 def _own(log: Table, part: Part, *, faulty: bool) -> pl.LazyFrame:
@@ -84,5 +84,5 @@ def _with_names(log: Table, aliases: pl.DataFrame) -> Table:
         rows = renamed(_own(log, part, faulty=part.faulty), aliases)
         return rows.select(*log.columns, *([FAULT] if part.faulty else []))
 
-    parts = [replace(part, schema=schema, scan=partial(scan, part)) for part in log.parts]
+    parts = [replace(part, schema=schema, scan=partial(scan, part), scan_files=None) for part in log.parts]
     return replace(log, parts=parts, normalize=False)

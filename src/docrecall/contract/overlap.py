@@ -46,13 +46,13 @@ def no_shared_document(known: Known, n_units: int, *, matters: bool) -> list[pl.
     """
     labels, table = known.labels.qrels["doc_id"].unique(), known.label_table
     for log in known.logs:
-        for part in log.parts:
-            shared = log.scan(part, ["doc_id"]).filter(pl.col("doc_id").is_in(labels.implode())).head(1)
-            if collect(shared, [part]).height:
+        for parts in log.handfuls():
+            shared = log.scan(parts, ["doc_id"]).filter(pl.col("doc_id").is_in(labels.implode())).head(1)
+            if collect(shared, parts).height:
                 return []
     # The smallest ids of all rows: the first rows would give other examples for another order or file split.
     smallest = pl.col("doc_id").cast(pl.String).drop_nulls().unique().bottom_k(findings.MOST_EXAMPLES)
-    hits = [collect(log.scan(part, ["doc_id"]).select(smallest), [part]) for log in known.logs for part in log.parts]
+    hits = [collect(log.scan(p, ["doc_id"]).select(smallest), p) for log in known.logs for p in log.handfuls()]
     ids = pl.concat(hits)["doc_id"]
     message = (
         f"hits.doc_id and {table}.doc_id have no id in common, over {n_units:,} labelled units with hits: "
@@ -128,11 +128,11 @@ def _knows(known: Known, run: str, gold: pl.DataFrame) -> bool:
     for log in known.logs:
         if "chunk_id" not in log.columns or ("run_id" not in log.columns and (log.run or DEFAULT_RUN) != run):
             continue
-        for part in log.parts:
-            rows = log.scan(part, ["doc_id", "chunk_id", *(["run_id"] if "run_id" in log.columns else [])])
+        for parts in log.handfuls():
+            rows = log.scan(parts, ["doc_id", "chunk_id", *(["run_id"] if "run_id" in log.columns else [])])
             if "run_id" in log.columns:
                 rows = rows.filter(pl.col("run_id") == run)
-            if collect(rows.join(gold.lazy(), on=["doc_id", "chunk_id"], how="semi").head(1), [part]).height:
+            if collect(rows.join(gold.lazy(), on=["doc_id", "chunk_id"], how="semi").head(1), parts).height:
                 return True
     return False
 

@@ -116,7 +116,7 @@ def check_columns(
 
     why: the measure that asks for a column. chunks: the table that could supply what hits lack, if it was given.
     """
-    for part in table.parts:
+    for part in table.unlike:
         _require(table.spec, part, used, why or {}, chunks)
         _refuse_types(table.spec, part, used)
     _refuse_drift(table)
@@ -231,8 +231,8 @@ def _said(dtype: pl.DataType) -> str:
 
 def _refuse_drift(table: Table) -> None:
     """All files of a table have the same known columns, each of the same kind; integer widths may differ."""
-    first = table.parts[0]
-    for part in table.parts[1:]:
+    first, *others = table.unlike
+    for part in others:
         for column in sorted((first.schema.keys() ^ part.schema.keys()) & table.spec.columns.keys()):
             has, lacks = (first, part) if column in first.schema else (part, first)
             raise DataError(
@@ -257,7 +257,7 @@ def _one_kind(tables: Sequence[Table], columns: Sequence[str]) -> pl.DataType:
     """String or Int64: the one kind that id columns have on all tables."""
     first: tuple[str, Part, pl.DataType] | None = None
     for table in tables:
-        for part, column in ((part, column) for part in table.parts for column in columns):
+        for part, column in ((part, column) for part in table.unlike for column in columns):
             found = part.schema.get(column)
             if found is None or found == pl.Null or column not in table.spec.columns:
                 continue
@@ -277,7 +277,7 @@ def _typed(table: Table, used: Mapping[str, bool], ids: Mapping[str, pl.DataType
     columns = {
         column: ids[column]
         if column in ids and column in used
-        else _working_type(kind, [p.schema[column] for p in table.parts], used=column in used)
+        else _working_type(kind, [p.schema[column] for p in table.unlike], used=column in used)
         for column, kind in table.spec.columns.items()
         if column in table.parts[0].schema
     }

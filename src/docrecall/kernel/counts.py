@@ -6,16 +6,15 @@ how far it reaches.
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 
 import numpy as np
 import polars as pl
 
 from docrecall.kernel.family import Family, within
-from docrecall.kernel.match import Mask
+from docrecall.kernel.match import Mask, firsts
 from docrecall.kernel.passages import CutPassages, Passages
-from docrecall.kernel.steps import Steps, sums
+from docrecall.kernel.steps import Steps, log2_next, numbered, sums
 from docrecall.measures.definition import Floats, Ints
 from docrecall.measures.grammar import Cut
 
@@ -26,14 +25,15 @@ class Placed:
     def __init__(self, family: Family, min_relevance: int) -> None:
         self.f, self.m, self.min_relevance = family, family.m, min_relevance
         self.n_units = family.n_units
-        label = self.m.hit_target[self.m.met]
-        found, first = np.unique(label, return_index=True)  # rows rise, so the first index is the first row
-        hits = self.m.met[first]
-        place = family.place(hits)
-        order = np.lexsort((place, self.m.label_unit[found]))
-        self.hits, self.label, self.place = hits[order], found[order], place[order]
+        hits = self.m.met[firsts(self.m.hit_target[self.m.met], len(self.m.labels))]
+        label, place = self.m.hit_target[hits], family.place(hits)
+        unit = self.m.label_unit[label]
+        # Rows rise by unit and rank, so this mostly is the order already; other versions of a document can disturb it.
+        if len(unit) and not ((np.diff(unit) > 0) | (np.diff(place) > 0)).all():
+            order = np.lexsort((place, unit))
+            hits, label, place, unit = hits[order], label[order], place[order], unit[order]
+        self.hits, self.label, self.place, self.unit = hits, label, place, unit
         self.reach = family.reach(self.hits)
-        self.unit = self.m.label_unit[self.label]
         self.grade = self.m.grade[self.label]
 
     @cached_property
@@ -49,22 +49,13 @@ class Placed:
     def relevant_steps(self) -> Steps:
         """Relevant documents in order; terms: how many so far / place."""
         keep = self.grade >= self.min_relevance
-        return self._steps(keep, _numbered(self.unit[keep], self.n_units) / self.place[keep])
+        return self._steps(keep, numbered(self.unit[keep], self.n_units) / self.place[keep])
 
     @cached_property
     def gain_steps(self) -> Steps:
         """Documents with a gain in order; terms: grade / log2(place + 1)."""
         keep = self.grade > 0
-        return self._steps(keep, self.grade[keep] / _log2_next(self.place[keep]))
-
-    @cached_property
-    def ideal_steps(self) -> Steps:
-        """All judged documents with a gain, best grade first."""
-        keep = np.flatnonzero(self.m.grade > 0)
-        keep = keep[np.lexsort((-self.m.grade[keep], self.m.label_unit[keep]))]
-        unit = self.m.label_unit[keep]
-        place = _numbered(unit, self.n_units)
-        return Steps.of(self.n_units, unit, place, place, self.m.grade[keep] / _log2_next(place))
+        return self._steps(keep, self.grade[keep] / log2_next(self.place[keep]))
 
     @cached_property
     def relevant_rows(self) -> tuple[Ints, Ints | None]:
@@ -121,8 +112,7 @@ class CutCounts:
 
     @cached_property
     def ideal_gain(self) -> Floats:
-        depth = self.k if self.cut.unit in ("chunks", "docs") else None
-        return self.placed.ideal_steps.total(self.placed.ideal_steps.within(self.f.n_units, depth))
+        return self.f.m.ideal.gain(self.k if self.cut.unit in ("chunks", "docs") else None)
 
     @cached_property
     def judged(self) -> Ints:
@@ -168,15 +158,3 @@ class CutCounts:
         taken = self.f.rows(self.k)
         tokens = self.f.m.of_every_row("n_tokens").to_numpy()
         return sums(self.f.m.row_unit[taken], tokens[taken], self.f.n_units)
-
-
-def _numbered(unit: Ints, n_units: int) -> Ints:
-    """Number things that stand grouped by unit from 1 on in each."""
-    size = np.bincount(unit, minlength=n_units)
-    return np.arange(len(unit)) - (np.cumsum(size) - size)[unit] + 1
-
-
-def _log2_next(place: Ints) -> Floats:
-    """log2(place + 1) from math.log2: vectorised logarithms differ from it in the last bit for some arguments."""
-    values, where = np.unique(place, return_inverse=True)
-    return np.array([math.log2(v + 1) for v in values.tolist()])[where] if len(values) else np.zeros(0)

@@ -13,13 +13,16 @@ from docrecall.tables import unit_key
 
 
 class ByQuery:
-    """A table sorted by query_id, in which the rows of some queries are found without a join over all of it."""
+    """A table sorted by query_id, in which the rows of some queries are found without a join over all of it.
+
+    queries: those that have rows, each once, sorted.
+    """
 
     def __init__(self, rows: pl.DataFrame) -> None:
         queries = rows["query_id"]
         self.rows = rows
         self._starts = np.flatnonzero((queries != queries.shift()).fill_null(True).to_numpy())
-        self._queries = queries.gather(self._starts)
+        self.queries = queries.gather(self._starts)
         self._ends = np.append(self._starts[1:], rows.height)
 
     def of(self, queries: pl.Series) -> tuple[Ints, Ints]:
@@ -27,10 +30,21 @@ class ByQuery:
         none = np.zeros(0, dtype=np.int64)
         if self.rows.is_empty() or queries.is_empty():
             return none, none
-        place = self._queries.search_sorted(queries, side="left").to_numpy().astype(np.int64)
-        inside = np.minimum(place, len(self._queries) - 1)
-        met = np.flatnonzero((self._queries.gather(inside) == queries).to_numpy())
-        begin, end = self._starts[inside[met]], self._ends[inside[met]]
+        # A batch of a sorted log asks for neighbours: what lies between them fits the cache, all of it does not.
+        asked = pl.lit(queries)
+        ends = pl.select(asked.min().append(asked.max())).to_series()
+        low, high = self.queries.search_sorted(ends, side="left").to_list()
+        near = self.queries[low : high + 1]
+        if near.is_empty():
+            return none, none
+        if len(near) == len(queries) and (near == queries).all():
+            met = np.arange(len(queries))
+            place = met
+        else:
+            place = np.minimum(near.search_sorted(queries, side="left").to_numpy().astype(np.int64), len(near) - 1)
+            met = np.flatnonzero((near.gather(place) == queries).to_numpy())
+            place = place[met]
+        begin, end = self._starts[low + place], self._ends[low + place]
         size = end - begin
         first = np.repeat(begin - (np.cumsum(size) - size), size)
         return np.repeat(met, size), first + np.arange(len(first))
@@ -63,6 +77,13 @@ class Labels:
     def listed(self) -> pl.Series | None:
         """The queries of the list, in a good way or a bad one; None when no list was given."""
         return None if self.queries is None else pl.concat([self.queries["query_id"], self.rejected_listed])
+
+    @property
+    def asked_queries(self) -> pl.Series:
+        """The queries that a run without requests is asked: those of the list, else those with labels; sorted."""
+        table = self._queries or self._qrels
+        rejected = self.rejected if self._queries is None else self.rejected_listed
+        return table.queries if rejected.is_empty() else pl.concat([table.queries, rejected]).unique().sort()
 
     @property
     def request_key(self) -> list[str]:
@@ -136,7 +157,9 @@ class Labels:
 
 def _of(table: ByQuery, units: pl.DataFrame) -> pl.DataFrame:
     unit, row = table.of(units["query_id"])
-    return table.rows[row].select(pl.Series("unit", unit, dtype=pl.Int64), pl.all())
+    in_a_piece = len(row) > 0 and bool((np.diff(row) == 1).all())
+    rows = table.rows.slice(int(row[0]), len(row)) if in_a_piece else table.rows[row]
+    return rows.select(pl.Series("unit", unit, dtype=pl.Int64), pl.all())
 
 
 def _between(table: pl.DataFrame, units: pl.DataFrame, column: str) -> pl.DataFrame:

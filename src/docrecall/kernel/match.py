@@ -15,6 +15,7 @@ from docrecall.contract.ids import is_odd, tidy
 from docrecall.errors import SplitUnitError
 from docrecall.kernel.batch import Batch
 from docrecall.kernel.labels import Labels
+from docrecall.kernel.steps import Ideal
 from docrecall.measures.definition import Ints
 from docrecall.sources.table import blame, collect
 
@@ -82,9 +83,15 @@ class Matched:
     def doc_place(self) -> Ints:
         """The place of each target's document among the distinct documents of its unit; 0 for one without a hit."""
         place = np.zeros(len(self.target_unit), dtype=np.int64)
-        target, at = np.unique(self.hit_target, return_index=True)  # rows rise, so the first index is the first row
-        place[target] = self.doc_places(self.target_unit[target], self.hit_row[at])
+        first = firsts(self.hit_target, len(place))
+        target = self.hit_target[first]
+        place[target] = self.doc_places(self.target_unit[target], self.hit_row[first])
         return place
+
+    @cached_property
+    def ideal(self) -> Ideal:
+        """The best order of the judged documents of each unit."""
+        return Ideal(self.label_unit, self.grade, len(self.units))
 
     @cached_property
     def labelled(self) -> Ints:
@@ -143,8 +150,10 @@ class Matched:
         if size.sum() > self.starts[-1]:
             return self.docs_before[row + 1] - self.docs_before[begin]
         ends = np.cumsum(size)
-        above = np.repeat(begin - (ends - size), size) + np.arange(ends[-1] if len(ends) else 0)
-        docs = self.of_every_row("doc_id").gather(pl.Series(above, dtype=pl.get_index_type()))
+        # Words of 32 bits, which wrap around where an offset is negative, are what polars gathers by.
+        above = np.repeat((begin - (ends - size)).astype(np.uint32), size) + np.arange(size.sum(), dtype=np.uint32)
+        # Out of the many pieces that a scan gives, a gather takes four times as long.
+        docs = self.of_every_row("doc_id").rechunk().gather(pl.Series(above))
         return _lists(docs, np.concatenate([[0], ends])).list.n_unique().cast(pl.Int64).to_numpy()
 
     @cached_property
@@ -175,6 +184,13 @@ class Matched:
             hits=self.hits.filter(pl.Series(stays)).with_columns(pl.Series("row", place[stays])),
             rows=others,
         )
+
+
+def firsts(what: Ints, n: int) -> Ints:
+    """Positions of the first appearance of each of n things in a list of them, rising."""
+    first = np.full(n, len(what))
+    np.minimum.at(first, what, np.arange(len(what)))
+    return np.flatnonzero(first[what] == np.arange(len(what)))
 
 
 def fits(hits: pl.DataFrame, which: Ints, versions: pl.Series, version: Ints) -> Mask:
@@ -211,20 +227,15 @@ def match(
             f"a batch of {starts[-1]} rows was read as {rows.height}. This is a fault of docrecall's planner."
         )
     unit = np.searchsorted(starts, hits["row"].to_numpy(), side="right") - 1
-    exact = (
-        hits.with_columns(pl.Series("unit", unit, dtype=pl.Int64))
-        .join(targets, on=["unit", "doc_id"], how="inner", validate="m:1")
-        .sort("row")
-        .with_columns(pl.col("row", "target").cast(pl.Int64))
-    )
+    hits = hits.with_columns(pl.Series("unit", unit, dtype=pl.Int64))
     return Matched(
         units=batch.units,
         starts=starts,
         labels=unit_labels,
         passages=unit_passages,
-        hits=exact,
+        hits=_exact(hits, targets),
         rows=rows,
-        altered_docs=_altered_docs(batch, rows),
+        altered_docs=_altered_docs(batch),
     )
 
 
@@ -265,13 +276,27 @@ def _candidates(
     return (collect(batch.rows.select(*sorted(of_rows)), batch.parts) if of_rows else None), hits
 
 
-def _altered_docs(batch: Batch, rows: pl.DataFrame | None) -> pl.Series:
+def _exact(hits: pl.DataFrame, targets: pl.DataFrame) -> pl.DataFrame:
+    """The hits that hold a target of their unit, by row, and the number of that target.
+
+    One word tells most of it at a fraction of what a join on two columns costs, and the ids decide: two targets may
+    share a word, but no two of them are the same, so that a hit keeps one at most.
+    """
+    word = pl.col("doc_id").hash(_DOC_SEED) ^ pl.col("unit").hash(_QUERY_SEED)
+    met = hits.with_columns(word.alias("word")).join(
+        targets.with_columns(word.alias("word")), on="word", maintain_order="left", suffix="_wanted"
+    )
+    same = (pl.col("unit") == pl.col("unit_wanted")) & (pl.col("doc_id") == pl.col("doc_id_wanted"))
+    return met.filter(same).select(*hits.columns, "target").with_columns(pl.col("row", "target").cast(pl.Int64))
+
+
+def _altered_docs(batch: Batch) -> pl.Series:
     """The document ids that trimming or NFC would change, each once.
 
-    A scan of its own: joined to the filter of the candidates by an `or`, it costs four times as much.
+    A scan of its own, which looks at dictionaries of pages and not at every row: joined to the filter of the candidates
+    by an `or`, or asked of rows that are held already, it costs four times as much.
     """
-    held = rows is not None and "doc_id" in rows.columns
-    docs = rows.lazy().select("doc_id") if rows is not None and held else batch.rows.select("doc_id")
+    docs = batch.rows.select("doc_id")
     if docs.collect_schema()["doc_id"] != pl.String:
         return pl.Series("doc_id", [], dtype=pl.Int64)
     # In two steps: the optimizer makes one filter of two, and would then normalise every id.

@@ -68,7 +68,7 @@ def score_batch(batch: Batch, labels: Labels, measures: Sequence[Measure], optio
     return BatchScores(
         units=inside.select(*key, "status", "n_hits", "n_judged", *map(str, measures), *others),
         outside=int(values.filter(~pl.col("listed"))["n_hits"].sum()),
-        n_matches=len(np.unique(matched.hit_target[matched.met])),
+        n_matches=int(np.count_nonzero(np.bincount(matched.hit_target[matched.met]))),
         labelled_hit_units=inside.filter((pl.col("n_judged") > 0) & (pl.col("n_hits") > 0)).height,
         hit_units=inside.filter(pl.col("n_hits") > 0).height,
         mismatched_units=inside.filter(pl.col("n_missed") > 0).height,

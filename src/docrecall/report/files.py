@@ -26,6 +26,7 @@ def to_json(scores: Scores, funnel: Funnel | None = None) -> str:
 
 def to_csv(frame: pl.DataFrame) -> str:
     """CSV for people with spreadsheets: text that a spreadsheet would run gets an apostrophe in front."""
+    frame = frame.with_columns(pl.selectors.duration().dt.to_string())  # CSV has no word for it
     risky = pl.col(pl.String).str.contains(r"^[=+\-@\t\r]")
     safe = frame.with_columns(
         pl.when(risky).then(pl.lit("'") + pl.col(pl.String)).otherwise(pl.col(pl.String)).name.keep()

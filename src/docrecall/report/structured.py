@@ -41,10 +41,11 @@ def as_document(scores: Scores) -> dict[str, Any]:
 
 def plain_rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
     """The rows of a frame whose slices may be of any type; what JSON has no word for is text there."""
-    temporal = pl.selectors.temporal() | pl.selectors.decimal() | pl.selectors.categorical() | pl.selectors.enum()
+    spans = pl.selectors.duration()
+    named = (pl.selectors.temporal() - spans) | pl.selectors.decimal() | pl.selectors.enum()
     floats = pl.selectors.float()
     finite = pl.when(floats.is_finite() | floats.is_null()).then(floats)
-    return frame.with_columns(temporal.cast(pl.String), finite.name.keep()).to_dicts()
+    return frame.with_columns(named.cast(pl.String), spans.dt.to_string(), finite.name.keep()).to_dicts()
 
 
 def as_table(scores: Scores) -> pl.DataFrame:

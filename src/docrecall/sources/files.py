@@ -11,12 +11,12 @@ import glob as globbing
 import hashlib
 import os
 import stat as modes
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 from urllib.parse import unquote
 
 import polars as pl
@@ -25,8 +25,6 @@ from docrecall.errors import InputError, UsageError
 from docrecall.show import printable
 from docrecall.sources.formats import known_suffixes, of_name
 
-_MAGIC = b"PAR1"
-_SHORTEST = 12  # magic, footer length, magic: nothing shorter is a Parquet file
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -48,7 +46,7 @@ class FileRef:
     def of(cls, path: str, partitions: Mapping[str, str | None] | None = None) -> FileRef:
         """Take the fingerprint of a file; InputError when there is none, or when it is a pipe or a device."""
         try:
-            stat = Path(path).stat()
+            stat = os.stat(path)  # noqa: PTH116 - as in `open`
         except (OSError, ValueError) as error:  # a NUL in a name is a ValueError
             raise _unreadable(path, error) from None
         if not modes.S_ISREG(stat.st_mode):
@@ -64,7 +62,8 @@ class FileRef:
     def open(self) -> Iterator[BinaryIO]:
         """Open for reading; InputError when the file is gone, unreadable, or not the one that was listed."""
         try:
-            handle = Path(self.path).open("rb")  # noqa: SIM115 - closed below, outside the reach of this except
+            # Closed below, outside the reach of this except; a Path would cost as much again, of thousands of files.
+            handle = open(self.path, "rb")  # noqa: SIM115, PTH123
         except OSError as error:
             raise _unreadable(self.path, error) from None
         with handle:
@@ -81,15 +80,10 @@ class FileRef:
             self._compare(os.fstat(handle.fileno()))
         return found
 
-    def scan(self) -> pl.LazyFrame:
-        """Scan the file that was listed, and no other that may have taken its path."""
-        with self.open() as handle:  # the scan keeps a descriptor of its own
-            return pl.scan_parquet(handle, glob=False, hive_partitioning=False)
-
     def check_unchanged(self) -> None:
         """Raise InputError when the path no longer holds what was listed."""
         try:
-            now = Path(self.path).stat()
+            now = os.stat(self.path)  # noqa: PTH116 - as in `open`
         except OSError as error:
             raise _unreadable(self.path, error) from None
         self._compare(now)
@@ -100,6 +94,16 @@ class FileRef:
                 f"{printable(self.path)} changed while it was read. Inputs must stay as they are; "
                 "write a new file under a temporary name and rename it when it is whole."
             )
+
+
+def scan_files(files: Sequence[FileRef]) -> pl.LazyFrame:
+    """Scan the Parquet files that were listed, end to end, and no others that may have taken their paths.
+
+    All must have the same columns.
+    """
+    with ExitStack() as stack:
+        handles = [stack.enter_context(file.open()) for file in files]  # the scan keeps descriptors of its own
+        return pl.scan_parquet(list[Any](handles), glob=False, hive_partitioning=False)
 
 
 @dataclass(frozen=True)
@@ -120,12 +124,13 @@ def list_files(paths: list[str], declared: str | None = None) -> Listing:
     for path in paths:
         if "://" in path:
             raise UsageError(f"{printable(path)} is a URL. docrecall reads local files; copy or mount the data first.")
+        named = os.path.abspath(path)  # noqa: PTH100
         for root, found in _expand(path):
             if found is None:
                 left_out += 1
             else:
-                if declared is None and os.path.abspath(found) != os.path.abspath(path):  # noqa: PTH100
-                    _refuse_strange(found)
+                if declared is None and of_name(found) is None and os.path.abspath(found) != named:  # noqa: PTH100
+                    raise _strange(found)
                 files.append(_reference(found, root, declared))
     return Listing(tuple(files), left_out)
 
@@ -189,41 +194,24 @@ def _walk(directory: str, seen: set[str]) -> Iterator[str | None]:
             yield entry.path
 
 
-def _refuse_strange(path: str) -> None:
-    if of_name(path) is None:
-        raise InputError(
-            f"{printable(path)} is not a data file ({known_suffixes()}; text may end in .gz). Move it away, "
-            "or start its name with . or _ to have it left out."
-        )
+def _strange(path: str) -> InputError:
+    return InputError(
+        f"{printable(path)} is not a data file ({known_suffixes()}; text may end in .gz). Move it away, "
+        "or start its name with . or _ to have it left out."
+    )
 
 
 def _reference(path: str, root: str, declared: str | None) -> FileRef:
     layout = declared or of_name(path)
     file = FileRef.of(path, _partitions(path, root))
-    if layout not in (None, "parquet"):
-        return replace(file, layout=layout)
-    with file.open() as handle:
-        head = handle.read(len(_MAGIC))
-        handle.seek(-min(file.size, len(_MAGIC)), os.SEEK_END)
-        tail = handle.read(len(_MAGIC))
-    name = printable(path)
-    if file.size == 0:
-        raise InputError(f"{name} is empty (0 bytes). A table without rows is still a Parquet file with its columns.")
-    if head != _MAGIC and layout is None:
-        raise InputError(
-            f"{name} is no Parquet file, and its name does not say what else it is. Names that are read end in "
-            f"{known_suffixes()}; for any other say the format, as in --read hits=trec."
-        )
-    if head != _MAGIC:
-        raise InputError(f"{name} is not a Parquet file: it does not start with PAR1.")
-    if file.size < _SHORTEST or tail != _MAGIC:
-        raise InputError(f"{name} is cut short or still being written: it does not end with PAR1.")
-    return file
+    return file if layout in (None, "parquet") else replace(file, layout=layout)
 
 
 def _partitions(path: str, root: str) -> dict[str, str | None]:
     """Read the `key=value` folders between the root that was asked for and the file; values stay text."""
     found: dict[str, str | None] = {}
+    if "=" not in path:
+        return found
     for folder in os.path.relpath(path, root or ".").split(os.sep)[:-1]:
         key, equals, value = folder.partition("=")
         if equals:

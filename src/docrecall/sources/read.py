@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,7 +14,8 @@ from docrecall.errors import DataError, DocrecallError, InputError, InputTypeErr
 from docrecall.show import printable
 from docrecall.sources import beir
 from docrecall.sources.apply import is_lazy, wanted
-from docrecall.sources.files import FileRef, list_files
+from docrecall.sources.files import FileRef, list_files, scan_files
+from docrecall.sources.footers import Footer, null_count, read_footer
 from docrecall.sources.formats import Read
 from docrecall.sources.mapping import TableMap
 from docrecall.sources.spool import Folder
@@ -72,7 +73,7 @@ def _from_paths(paths: list[str], spec: TableSpec, run: str | None, tmap: TableM
         paths, declared = [path for group in expanded for path in group], None
         tmap = replace(tmap, read=tmap.read or Read("beir"))
     listing = list_files(paths, declared)
-    return Table(spec, [_file_part(file, spec, tmap) for file in listing.files], run, listing.left_out)
+    return Table(spec, list(_file_parts(listing.files, spec, tmap)), run, listing.left_out)
 
 
 def _from_stream(source: Any, spec: TableSpec) -> pl.DataFrame:
@@ -85,49 +86,65 @@ def _from_stream(source: Any, spec: TableSpec) -> pl.DataFrame:
         ) from error
 
 
-def _file_part(file: FileRef, spec: TableSpec, tmap: TableMap) -> Part:
-    if file.layout != "parquet":
-        return text_part(file, spec, tmap)
-    try:
-        with file.open() as handle:
-            found = pl.read_parquet_schema(handle)
-        n_rows = int(file.scan().select(pl.len()).collect().item())
-    except InputError:
-        raise
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
-        raise InputError(f"{printable(file.path)} is damaged: its footer cannot be read as Parquet.") from None
-    names = [*found, *(key for key in file.partitions if key not in found)]
-    folders = [pl.lit(value, pl.String).alias(key) for key, value in file.partitions.items()]
-    tmap = beir.adapt(tmap, spec, names)
-    every = pl.Schema({**found, **{key: pl.String() for key in file.partitions}})
-    if is_lazy(tmap, _sources(every, spec, tmap)):
-        columns = wanted(every, spec, tmap)
-        scan = partial(_scan_columns, file, folders, columns)
-        with_types = every if tmap.is_plain else _schema(every, columns)
-        schema = pl.Schema({name: with_types[name] for name in columns})
-        sources = {c: s.names[0] for c, s in tmap.columns if s.how in ("column", "text")}
+def _file_parts(files: Sequence[FileRef], spec: TableSpec, tmap: TableMap) -> Iterator[Part]:
+    """Open files one after the other. What follows from their columns is worked out once for files that are alike."""
+    footer: Footer | None = None
+    shape: _Shape | None = None
+    for file in files:
+        if file.layout != "parquet":
+            yield text_part(file, spec, tmap)
+            continue
+        footer = read_footer(file, footer)
+        if shape is None or (shape.found, shape.partitions) != (footer.schema, file.partitions):
+            shape = _Shape(footer.schema, file.partitions, spec, tmap)
+        part = shape.part(file, footer)
+        _refuse_conflict(file, part, footer.schema, spec)
+        yield part
+
+
+class _Shape:
+    """What Parquet files that are alike have in common: columns, values of folders, what a mapping makes of them."""
+
+    def __init__(self, found: pl.Schema, partitions: Mapping[str, str | None], spec: TableSpec, tmap: TableMap) -> None:
+        self.found, self.partitions, self._spec = found, partitions, spec
+        self.names = [*found, *(key for key in partitions if key not in found)]
+        self._folders = [pl.lit(value, pl.String).alias(key) for key, value in partitions.items()]
+        self._tmap = tmap = beir.adapt(tmap, spec, self.names)
+        every = pl.Schema({**found, **{key: pl.String() for key in partitions}})
+        self._columns: dict[str, pl.Expr] | None = None
+        if is_lazy(tmap, _sources(every, spec, tmap)):
+            self._columns = columns = wanted(every, spec, tmap)
+            with_types = every if tmap.is_plain else _schema(every, columns)
+            self._schema = pl.Schema({name: with_types[name] for name in columns})
+            self._source_of = {c: s.names[0] for c, s in tmap.columns if s.how in ("column", "text")}
+
+    def part(self, file: FileRef, footer: Footer) -> Part:
+        """Make a part of a file; a mapping that needs a look at its rows is given one."""
+        if self._columns is None:
+            rows = scan_files([file]).with_columns(self._folders)
+            return frame_part(rows, footer.n_rows, self._spec, self._tmap, names=self.names, file=file)
         part = Part(
             file.name,
-            n_rows,
-            schema,
-            names,
-            scan,
-            null_count=lambda column: _null_count(file, part, column, sources.get(column, column)),
+            footer.n_rows,
+            self._schema,
+            self.names,
+            partial(self.scan, [file]),
+            null_count=lambda column: _null_count(part, file, footer, column, self._source_of.get(column, column)),
             check_unchanged=file.check_unchanged,
             fingerprint={"bytes": file.size, "mtime_ns": file.mtime_ns},
             places=partial(_row_groups, file),
             format="parquet",
-            tmap=tmap,
+            tmap=self._tmap,
+            source=file,
+            scan_files=self.scan,
             listed=file,
         )
-    else:
-        part = frame_part(file.scan().with_columns(folders), n_rows, spec, tmap, names=names, file=file)
-    _refuse_conflict(file, part, found, spec)
-    return part
+        return part
 
-
-def _scan_columns(file: FileRef, folders: Sequence[pl.Expr], columns: Mapping[str, pl.Expr]) -> pl.LazyFrame:
-    return file.scan().with_columns(folders).select(columns.values())
+    def scan(self, files: Sequence[FileRef]) -> pl.LazyFrame:
+        """Scan the known columns of some files of this shape, end to end."""
+        assert self._columns is not None, "files that need a look at their rows are spooled"
+        return scan_files(files).with_columns(self._folders).select(self._columns.values())
 
 
 def _schema(every: pl.Schema, columns: Mapping[str, pl.Expr]) -> pl.Schema:
@@ -156,27 +173,13 @@ def _row_groups(file: FileRef, rows: pl.Series) -> pl.Series:
     return pl.select(pl.lit(f"{file.name}, row group ") + group + f" of {len(ends)}").to_series()
 
 
-def _null_count(file: FileRef, part: Part, column: str, source: str) -> int:
+def _null_count(part: Part, file: FileRef, footer: Footer, column: str, source: str) -> int:
     """Nulls of a column by the footer's statistics; by a scan where a writer left them out."""
-    import pyarrow.parquet as pq  # noqa: PLC0415 - a third of a second that small frames need not pay
-
-    with file.open() as handle:
-        try:
-            footer = pq.ParquetFile(handle).metadata
-        except NotImplementedError:  # polars writes 128-bit integers, which pyarrow does not read
-            return _count_nulls(part, column)
-        except (OSError, ValueError):  # ArrowInvalid is a ValueError
-            raise damaged(part) from None
-        names = [footer.schema.column(i).path for i in range(footer.num_columns)]
-        if source in names:
-            place = names.index(source)
-            chunks = [footer.row_group(g).column(place) for g in range(footer.num_row_groups)]
-            # Asked for the statistics of another type than the schema's, pyarrow ends the process.
-            if any(chunk.physical_type != footer.schema.column(place).physical_type for chunk in chunks):
-                raise damaged(part)
-            if all(chunk.is_stats_set and chunk.statistics.has_null_count for chunk in chunks):
-                return sum(chunk.statistics.null_count for chunk in chunks)
-    return _count_nulls(part, column)
+    try:
+        told = null_count(file, footer, source)
+    except ValueError:
+        raise damaged(part) from None
+    return _count_nulls(part, column) if told is None else told
 
 
 def _count_nulls(part: Part, column: str) -> int:
@@ -187,7 +190,7 @@ def _refuse_conflict(file: FileRef, part: Part, found: Mapping[str, pl.DataType]
     """A column that is also a folder name must say the same as the folder; the engine would let the folder win."""
     for key in found.keys() & file.partitions.keys() & spec.columns.keys():
         differs = pl.col(key).cast(pl.String).ne_missing(pl.lit(file.partitions[key], pl.String))
-        if collect(file.scan().select(differs.any()), [part]).item():
+        if collect(scan_files([file]).select(differs.any()), [part]).item():
             raise DataError(
                 f"{printable(file.path)}: the column {spec.name}.{key} and the folder {printable(key)}=.. above the "
                 "file say different things. Keep one of them."
@@ -222,7 +225,7 @@ def _from_lazy(frame: pl.LazyFrame, spec: TableSpec, run: str | None, tmap: Tabl
             f"the LazyFrame given as {spec.name} failed when it was run ({type(error).__name__}). "
             "Collect it yourself to see why."
         ) from error
-    part = _file_part(list_files([str(path)]).files[0], spec, _AS_IT_IS)
+    (part,) = _file_parts(list_files([str(path)]).files, spec, _AS_IT_IS)
     return Table(
         spec, [Part(None, part.n_rows, part.schema, list(schema), part.scan, part.null_count)], run, keep=folder
     )

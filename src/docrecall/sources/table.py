@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from docrecall.errors import DocrecallError, InputError
@@ -68,7 +70,9 @@ class Part:
     known columns, and FAULT if `faulty`; may be called any number of times. null_count: nulls of a column, from the
     footer where it tells. places: numbers of rows -> where each stands, in the words of the format. format: the
     layout that it was read from. asked: units that the log names without giving them a hit. tmap:
-    the mapping, with the names that were recognised. listed: the file as it was listed.
+    the mapping, with the names that were recognised. listed: the file as it was listed. source, scan_files: the file,
+    and how it is scanned together with others that have the same `scan_files`; None where parts are scanned by
+    themselves.
     """
 
     file: str | None
@@ -85,6 +89,8 @@ class Part:
     asked: pl.DataFrame | None = None
     tmap: TableMap = field(default_factory=TableMap)
     listed: FileRef | None = None
+    source: FileRef | None = None
+    scan_files: Callable[[Sequence[FileRef]], pl.LazyFrame] | None = None
 
 
 @dataclass(frozen=True)
@@ -110,6 +116,14 @@ class Table:
     def requires(self, column: str) -> bool:
         """Whether this run cannot do without a column."""
         return self.used.get(column, False)
+
+    @property
+    def unlike(self) -> list[Part]:
+        """The first part of each schema; files that are alike share one."""
+        first: dict[int, Part] = {}
+        for part in self.parts:
+            first.setdefault(id(part.schema), part)
+        return list(first.values())
 
     @property
     def faulty(self) -> bool:
@@ -138,35 +152,67 @@ class Table:
         ]
         return pl.concat(typed).unique()
 
-    def scan(self, part: Part, columns: Iterable[str]) -> pl.LazyFrame:
-        """Scan one part: the columns asked for, in the types of `self.columns`."""
-        return part.scan().select(self.expression(part, c) for c in columns)
+    def handfuls(self) -> Iterator[Sequence[Part]]:
+        """All parts, as many at a time as one query may open."""
+        for start in range(0, len(self.parts), MOST_OPEN):
+            yield self.parts[start : start + MOST_OPEN]
 
-    def rows_of(self, number: int, columns: Iterable[str]) -> pl.LazyFrame:
-        """Scan a part by its number: the columns asked for, and what tells where each row stands and came from.
+    def scan(self, parts: Sequence[Part], columns: Iterable[str]) -> pl.LazyFrame:
+        """Scan some parts, end to end: the columns asked for, in the types of `self.columns`, and FAULT where named.
 
-        These are FILE, ROW, and FAULT if any row of the table has one.
+        Files that are alike are one scan: one of each costs several times as much where they are many and small.
         """
-        part = self.parts[number]
-        wanted = [self.expression(part, c) for c in columns]
-        if self.faulty:
-            wanted.append(pl.col(FAULT) if part.faulty else pl.lit(0, pl.Int64).alias(FAULT))
-        rows = part.scan().select(wanted).with_row_index(ROW)
-        return rows.with_columns(pl.lit(number, pl.Int32).alias(FILE), pl.col(ROW).cast(pl.Int64))
+        wanted = list(columns)
+        scans = []
+        for scan_files, group in groupby(parts, key=lambda part: part.scan_files):
+            alike = list(group)
+            if scan_files is None:
+                scans += [part.scan().select(self.expression(part, c) for c in wanted) for part in alike]
+            else:
+                rows = scan_files([part.source for part in alike if part.source is not None])
+                scans.append(rows.select(self.expression(alike[0], c) for c in wanted))
+        return pl.concat(scans)
+
+    def rows_of(
+        self,
+        places: range,
+        columns: Iterable[str],
+        *,
+        where: pl.Expr | None = None,
+        piece: tuple[int, int] | None = None,
+    ) -> pl.DataFrame:
+        """Read parts that follow one another: the columns asked for, and where each row stands and came from.
+
+        This is told by FILE, ROW, and FAULT if any row of the table has one. where: of which rows. piece: of these
+        parts, put end to end, so many rows from one on.
+        """
+        parts = self.parts[places.start : places.stop]
+        rows = self.scan(parts, [*columns, *([FAULT] if self.faulty else [])]).with_row_index(ROW)
+        rows = rows if piece is None else rows.slice(*piece)
+        found = collect(rows if where is None else rows.filter(where), parts)
+        ends = np.cumsum([part.n_rows for part in parts])
+        row = found[ROW].to_numpy().astype(np.int64)
+        file = np.searchsorted(ends, row, side="right")
+        return found.with_columns(
+            pl.Series(ROW, row - np.append(0, ends)[file], dtype=pl.Int64),
+            pl.Series(FILE, file + places.start, dtype=pl.Int32),
+        )
 
     def read(self, columns: Iterable[str], where: pl.Expr | None = None) -> pl.DataFrame:
         """Read the rows of all parts that fit a condition into one frame, as `rows_of` gives them."""
         wanted, frames = list(columns), []
         for start in range(0, len(self.parts), MOST_OPEN):
-            parts = self.parts[start : start + MOST_OPEN]
-            rows = pl.concat([self.rows_of(number, wanted) for number in range(start, start + len(parts))])
-            frames.append(collect(rows if where is None else rows.filter(where), parts))
+            places = range(start, min(start + MOST_OPEN, len(self.parts)))
+            frames.append(self.rows_of(places, wanted, where=where))
+            parts = self.parts[places.start : places.stop]
             if where is None and frames[-1].height != sum(part.n_rows for part in parts):
                 blame(parts)
         return pl.concat(frames)
 
     def expression(self, part: Part, column: str) -> pl.Expr:
         """A column of a part in the type that it is worked on in."""
+        if column == FAULT:
+            return pl.col(FAULT) if part.faulty else pl.lit(0, pl.Int64).alias(FAULT)
         return conform(
             column, part.schema[column], self.columns[column], self.spec.columns.get(column, "text"), nfc=self.normalize
         )

@@ -1,6 +1,6 @@
 """Measure how often the intervals hold the true mean, and how often the test sees a difference that is not there.
 
-python benchmarks/coverage.py [--quick] [--method bca|expanded|percentile] [--samples 4000] [--resamples 2000]
+python benchmarks/interval_coverage.py [--quick] [--method bca|expanded|percentile] [--samples 4000] [--resamples 2000]
 
 Samples are drawn from recall-like populations with a known mean: every shape is tilted until it has that mean. A row
 says how many of 100 intervals of level 0.95 held the mean, and on which side the others missed. Standard library and
