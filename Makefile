@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 GROUPS := build tests lint bench data fuzz lock
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-system check lint types format diff fuzz bench publish data data-check docs figures wheel lock clean
+.PHONY: help setup demo test test-system faults check lint types format diff fuzz bench publish data data-check docs figures wheel lock clean
 
 help: ## List the chores
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ test: $(VENV)/.tests ## Run the suite, but for the tests that need more than pip
 
 test-system: $(VENV)/.tests ## Run the tests that need root or system packages (strace, mount)
 	$(BIN)/python -m pytest -q -m system
+
+faults: $(VENV)/.tests ## Kill, cut off and damage the nightly job, in large numbers (root, strace, mount; FAULTS=word for some)
+	$(BIN)/python -m tests.nightly.faults $(FAULTS)
 
 check: lint types test ## Lint, types and tests
 
