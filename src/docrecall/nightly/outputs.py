@@ -17,7 +17,7 @@ from docrecall.errors import InputError
 from docrecall.nightly import days
 from docrecall.nightly.config import Config
 from docrecall.nightly.store import ROWS, Night, Store
-from docrecall.report.files import escape, markdown_table
+from docrecall.report.markdown import escape, markdown_table
 from docrecall.report.structured import SCHEMA_VERSION
 from docrecall.report.words import number
 from docrecall.show import printable
@@ -148,9 +148,9 @@ def markdown(told: Mapping[str, Any]) -> str:
         lines += ["", f"### {night['date']}", "", escape(printable(night["reason"], 2_000))]
         if night.get("gates"):
             rows = [[printable(g["gate"]), _MARKS[g["status"]], printable(g["why"], 500)] for g in night["gates"]]
-            lines += ["", _table(["gate", "verdict", "why"], rows)]
+            lines += ["", _table(["gate", "verdict", "why"], rows, 3)]
         if night.get("runs"):
-            lines += ["", _table(["run", "measure", "mean", "interval", "n"], list(_means(night["runs"])))]
+            lines += ["", _table(["run", "measure", "mean", "interval", "n"], list(_means(night["runs"])), 2)]
     return "\n".join(lines) + "\n"
 
 
@@ -161,7 +161,7 @@ def _means(runs: Iterable[Mapping[str, Any]]) -> Iterator[list[Any]]:
             yield [printable(run["run_id"]), measure, number(row["mean"]), interval, row["n"]]
 
 
-def _table(columns: list[str], rows: list[list[Any]]) -> str:
-    """A table of text; our own marks are kept, everything else is shown as it is."""
-    table = markdown_table(columns, rows)
-    return table.replace("\\*\\*failed\\*\\*", "**failed**")
+def _table(columns: list[str], rows: list[list[Any]], left: int) -> str:
+    """A table of text that is shown as it is, but for our own marks."""
+    cells = [[cell if cell in _MARKS.values() else escape(str(cell)) for cell in row] for row in rows]
+    return markdown_table(columns, cells, left=left)
