@@ -17,7 +17,7 @@ from docrecall.slices import Tags
 from docrecall.sources.files import FileRef
 from docrecall.sources.inputs import Inputs
 from docrecall.stats import Method
-from docrecall.summary import MIN_N, Intervals, summarise
+from docrecall.summary import Intervals, summarise
 from docrecall.tables import unit_key
 from docrecall.units import BESIDE, Results, Units, units_of
 
@@ -137,11 +137,11 @@ class Scores(Displayed):
         by: str | Sequence[str] | None = None,
         *,
         cluster: str | None = None,
-        min_n: int = MIN_N,
+        min_n: int | None = None,
         method: Method | None = None,
-        level: float = 0.95,
-        resamples: int = 10_000,
-        seed: int = 0,
+        level: float | None = None,
+        resamples: int | None = None,
+        seed: int | None = None,
     ) -> pl.DataFrame:
         """One row per run, slice and measure: run_id, [slice], measure, mean, n, n_null, n_eff, ci_low, ci_high, ..
 
@@ -152,21 +152,25 @@ class Scores(Displayed):
         measures, and where the table of documents was not given.
 
         by: a column of `queries` or `requests`, or several; each of their values is a slice, a null too. After `load`
-        that table is given anew. min_n: a slice with fewer values is shown without an interval.
-        ci_low, ci_high: the bootstrap interval of the mean at `level`, null for fewer than two units; ci_method says
-        how it was made, see `docs/intervals.md`. method: for all measures; None takes "bca" for measures that lie
-        between 0 and 1, for which equal values give a "binomial" bound, and "expanded" for others.
+        that table is given anew. min_n: a slice with fewer values (20) is shown without an interval.
+        ci_low, ci_high: the bootstrap interval of the mean at `level` (0.95) of so many resamples (10,000), null for
+        fewer than two units; ci_method says how it was made, see `docs/intervals.md`. method: for all measures; None
+        takes "bca" for measures that lie between 0 and 1, for which equal values give a "binomial" bound, and
+        "expanded" for others.
         cluster: a column whose equal values are resampled together, such as conversation_id; a null is a value. Without
         it the requests of one query are resampled together where requests are the units.
 
+        What is None is as in `intervals`: by default, or as the command was told that wrote the results.
         The same arguments give the same bits for any number of threads, batches and order of rows. Raises UsageError
         for columns that are not there and arguments without meaning.
         """
-        wanted = Intervals.of(
-            {"by": by, "cluster": cluster, "min_n": min_n}
-            | {"method": method, "level": level, "resamples": resamples, "seed": seed}
-        )
-        return self._whole if wanted == Intervals() else self._summarised(wanted)
+        asked: dict[str, Any] = {"by": by, "cluster": cluster, "min_n": min_n}
+        asked |= {"method": method, "level": level, "resamples": resamples, "seed": seed}
+        shown = self.intervals.plain() | {"by": None}
+        wanted = Intervals.of({name: shown[name] if value is None else value for name, value in asked.items()})
+        if wanted.parting.by:
+            return self._summarised(wanted)
+        return self._whole if wanted.whole == self.intervals.whole else self._summarised(wanted.whole)
 
     def _summarised(self, wanted: Intervals) -> pl.DataFrame:
         return summarise(self.units(), self.measures, self.tags, wanted, by_query=self.means_of_queries)

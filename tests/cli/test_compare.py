@@ -214,13 +214,15 @@ def test_slices_of_any_type_are_printed(
     assert dr.load(tmp_path / "out").slices is not None
 
 
-def test_intervals_of_a_run_are_kept(argv: list[str], tmp_path: Path) -> None:
-    """Read back, `summary()` shows what was written, and any other interval on demand."""
+def test_intervals_of_a_run_are_kept(argv: list[str], tables: dict[str, Path], tmp_path: Path) -> None:
+    """Read back, `summary()` shows what was written, and any other interval on demand, of the same clusters."""
     assert main(["score", *argv, "--cluster=talk", "--level=0.5", f"--out={tmp_path / 'out'}"]) == 0
-    loaded = dr.load(tmp_path / "out")
+    with pytest.raises(dr.UsageError, match="talk is a column of queries or requests, and neither is at hand"):
+        dr.load(tmp_path / "out").summary(level=0.9)
+    loaded = dr.load(tmp_path / "out", queries=tables["queries"])
     assert_frame_equal(loaded.summary(), pl.read_parquet(tmp_path / "out" / "summary.parquet"))
-    wide, narrow = (frame.row(0, named=True) for frame in (loaded.summary(level=0.99), loaded.summary()))
-    assert wide["ci_low"] < narrow["ci_low"]
+    wide, usual, narrow = (loaded.summary(level=level).row(0, named=True)["ci_low"] for level in (0.99, 0.95, None))
+    assert wide <= usual < narrow
 
 
 def test_a_column_that_is_not_there_stops_before_the_work(argv: list[str], tmp_path: Path, capsys: Any) -> None:
