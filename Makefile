@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 GROUPS := build tests lint bench data fuzz lock
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-system check lint types format diff fuzz bench data data-check docs figures wheel lock clean
+.PHONY: help setup demo test test-system faults check lint types format diff fuzz bench publish data data-check docs figures wheel lock clean
 
 help: ## List the chores
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ test: $(VENV)/.tests ## Run the suite, but for the tests that need more than pip
 test-system: $(VENV)/.tests ## Run the tests that need root or system packages (strace, mount)
 	$(BIN)/python -m pytest -q -m system
 
+faults: $(VENV)/.tests ## Kill, cut off and damage the nightly job, in large numbers (root, strace, mount; FAULTS=word for some)
+	$(BIN)/python -m tests.nightly.faults $(FAULTS)
+
 check: lint types test ## Lint, types and tests
 
 lint: $(VENV)/.lint ## Check style
@@ -56,11 +59,18 @@ diff: $(VENV)/.tests ## Compare with the definition on 10,000 generated logs
 fuzz: $(VENV)/.fuzz ## Random bytes against every reader of text, for a minute (FUZZ=seconds)
 	$(BIN)/python tests/fuzz/readers.py $(or $(FUZZ),60)
 
-bench: $(VENV)/.bench ## Measure speed and memory against a bare scan and other evaluators (BENCH="--full" adds 100 M rows)
-	$(BIN)/python benchmarks/run.py $(BENCH)
-	$(BIN)/python benchmarks/context.py --rows 10_000_000 --ids string
-	$(BIN)/python benchmarks/text.py
-	$(BIN)/python benchmarks/start_up.py
+bench: $(VENV)/.bench ## Measure speed and memory against bare scans and other evaluators (BENCH="--full" adds 100 M rows)
+	$(BIN)/python benchmarks/run.py $(BENCH) $(WRITE)
+	$(BIN)/python benchmarks/context.py --rows 10_000_000 $(BENCH) $(WRITE)
+	$(BIN)/python benchmarks/layouts.py $(BENCH) $(WRITE)
+	$(BIN)/python benchmarks/lookups.py $(WRITE)
+	$(BIN)/python benchmarks/bits.py $(WRITE)
+	$(BIN)/python benchmarks/small.py $(WRITE)
+	$(BIN)/python benchmarks/text.py $(WRITE)
+	$(BIN)/python benchmarks/start_up.py $(WRITE)
+
+publish: ## Measure everything again and write benchmarks/results*.md
+	$(MAKE) bench BENCH="--full" WRITE="--write"
 
 data: $(VENV)/.data ## Rebuild data/ (needs the two Python versions that data/README.md names; NEWER=path of the second)
 	$(BIN)/python data/build.py $(if $(NEWER),--newer $(NEWER))

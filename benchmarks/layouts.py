@@ -103,14 +103,12 @@ def read_arguments() -> argparse.Namespace:
 def bench(cells: Sequence[Cell], rows: int, arguments: argparse.Namespace) -> list[Figures]:
     """Write the logs, run everything in turns, check the answers. DuckDB answers once."""
     seed = arguments.seed
-    folders = {cell: LogFiles(LOGS / cell.folder_name(rows, seed)) for cell in cells}
+    folders = folders_of(cells, rows, seed)
 
-    def write(cell: Cell) -> None:
-        run_script(
-            "lay_out.py", cell.name, "--rows", str(rows), "--seed", str(seed), "--out", str(folders[cell].folder)
-        )
+    def is_there(cell: Cell) -> bool:
+        return cell.is_in(folders[cell], rows, seed)
 
-    with logs(folders, lambda cell: cell.is_in(folders[cell], rows, seed), write, keep=arguments.keep) as files:
+    with logs(folders, is_there, lambda c: write_cell(c, folders[c], rows, seed), keep=arguments.keep) as files:
         theirs = run_in_turns({(c, unit): (f"duckdb_{unit}", files[c]) for c in cells for unit in UNITS}, 1)
         peers = {"bare": "bare_scan", **{unit: f"docrecall_{unit}" for unit in UNITS}}
         ours = run_in_turns(
@@ -121,6 +119,16 @@ def bench(cells: Sequence[Cell], rows: int, arguments: argparse.Namespace) -> li
         given += [("docrecall", run["means"]) for run in ours[cell, unit]]
         same_answers(given, [f"{cell.name}, recall at {k} {unit}" for k in CUTS], TOLERANCE)
     return [Figures(cell, unit, rows, ours[cell, unit], ours[cell, "bare"]) for cell in cells for unit in UNITS]
+
+
+def folders_of(cells: Iterable[Cell], rows: int, seed: int) -> dict[Cell, LogFiles]:
+    """Say where the logs lie."""
+    return {cell: LogFiles(LOGS / cell.folder_name(rows, seed)) for cell in cells}
+
+
+def write_cell(cell: Cell, files: LogFiles, rows: int, seed: int) -> None:
+    """Write a log in a child, see the note at the imports."""
+    run_script("lay_out.py", cell.name, "--rows", str(rows), "--seed", str(seed), "--out", str(files.folder))
 
 
 def markdown(figures: Sequence[Figures]) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from context_peers import CONTEXT_PEERS
 from log import LogFiles
+from lookup_peers import LOOKUP_PEERS
 from peers import PEERS, Work
 
 
@@ -54,5 +55,5 @@ def _peak_gb() -> float:
 
 if __name__ == "__main__":
     peer, folder = sys.argv[1:]
-    prepare = {**PEERS, **CONTEXT_PEERS}[peer]
+    prepare = {**PEERS, **CONTEXT_PEERS, **LOOKUP_PEERS}[peer]
     print(json.dumps(asdict(run_once(prepare(LogFiles(Path(folder)))))))

@@ -14,7 +14,10 @@ from pathlib import Path
 from statistics import median
 
 import machine
+from harness import HERE, publish
+from table import table, verdict
 
+RESULTS = HERE / "results-start-up.md"
 GOAL_SECONDS = 0.2
 
 
@@ -22,7 +25,9 @@ def main() -> int:
     """Run both commands in turns; print the medians and their difference."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=7, help="runs of either command (default 7)")
-    repeat = parser.parse_args().repeat
+    parser.add_argument("--write", action="store_true", help=f"write the table to {RESULTS.name} too")
+    arguments = parser.parse_args()
+    repeat = arguments.repeat
     command = installed_command()
     if command is None:
         print("there is no `docrecall` command in this environment: install docrecall there", file=sys.stderr)
@@ -38,11 +43,10 @@ def main() -> int:
         print(f"{' '.join(error.cmd[-2:])} ended with {error.returncode}\n{error.stderr}", file=sys.stderr)
         return 1
 
-    print(machine.describe())
-    for name, wall in zip(commands, (polars, ours), strict=True):
-        print(f"{name:<26} {wall:.3f} s (median of {repeat})")
-    word = "reached" if ours - polars <= GOAL_SECONDS else "not reached"
-    print(f"{'difference':<26} {ours - polars:+.3f} s, goal at most {GOAL_SECONDS:g} s: {word}")
+    rows = [[f"`{name}`", f"{wall:.3f}"] for name, wall in zip(commands, (polars, ours), strict=True)]
+    said = f"- {verdict('the difference', ours - polars, GOAL_SECONDS, 's')}"
+    sections = [machine.describe(), table([f"command, median of {repeat}", "wall s"], rows), said]
+    publish("Results of start_up.py", sections, RESULTS if arguments.write else None)
     return 0
 
 

@@ -162,7 +162,7 @@ def seconds(values: Sequence[float]) -> str:
 
 def digits(value: float) -> str:
     """Three digits: a bare scan of 1 M rows takes a few hundredths."""
-    return f"{value:#.3g}"
+    return f"{value:#.3g}".removesuffix(".")
 
 
 def millions(rows: int) -> str:

@@ -18,7 +18,10 @@ from pathlib import Path
 from statistics import median
 
 import machine
+from harness import HERE, publish
+from table import seconds, table, verdict
 
+RESULTS = HERE / "results-text.md"
 GOAL_TIME, GOAL_MEMORY = 3.0, 2.5
 PER_QUERY = 100
 
@@ -53,7 +56,10 @@ def main() -> int:
     parser.add_argument("--lines", type=lambda text: int(text.replace("_", "")), default=10_000_000)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--irregular", action="store_true")
+    parser.add_argument("--write", action="store_true", help=f"write the table to {RESULTS.name} too")
     arguments = parser.parse_args()
+    if arguments.write and arguments.irregular:
+        parser.error("--write publishes the regular lines, which polars can read too")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.run"
         write_run(path, arguments.lines, "  " if arguments.irregular else " ")
@@ -65,23 +71,22 @@ def main() -> int:
     if len({run[3] for runs in taken.values() for run in runs}) != 1:
         print("benchmark failed: the readers read different ranks", file=sys.stderr)
         return 1
-    print(machine.describe())
-    for name, runs in taken.items():
-        wall, peak = median(r[0] for r in runs), max(r[1] for r in runs)
-        print(
-            f"{name:<16} {wall:6.2f} s  peak {peak:.2f} GB  (median of {arguments.repeat}, {arguments.lines:,} lines)"
-        )
-    if not arguments.irregular:
-        report(taken)
+    head = [f"{arguments.lines / 1e6:g} M lines", "wall s: median (min-max)", "peak GB"]
+    rows = [[n, seconds([r[0] for r in runs]), f"{max(r[1] for r in runs):.2f}"] for n, runs in taken.items()]
+    said = [] if arguments.irregular else ["\n".join(f"- {line}" for line in verdicts(taken))]
+    sections = [machine.describe(), table(head, rows), *said]
+    publish("Results of text.py", sections, RESULTS if arguments.write else None)
     return 0
 
 
-def report(taken: dict[str, list[list[float]]]) -> None:
-    """Print both goals, reached or not."""
+def verdicts(taken: dict[str, list[list[float]]]) -> list[str]:
+    """Say of both goals whether they were reached."""
     csv, ours = (median(r[0] for r in taken[name]) for name in ("polars.read_csv", "docrecall"))
-    table, peak = taken["polars.read_csv"][0][2], max(r[1] for r in taken["docrecall"])
-    for what, ratio, goal in (("time", ours / csv, GOAL_TIME), ("memory / result", peak / table, GOAL_MEMORY)):
-        print(f"{what}: {ratio:.2f}, goal at most {goal:g}: {'reached' if ratio <= goal else 'not reached'}")
+    in_memory, peak = taken["polars.read_csv"][0][2], max(r[1] for r in taken["docrecall"])
+    return [
+        verdict("time", ours / csv, GOAL_TIME, "x polars.read_csv"),
+        verdict("peak memory", peak / in_memory, GOAL_MEMORY, "x the table that polars makes"),
+    ]
 
 
 def write_run(path: Path, lines: int, gap: str) -> None:

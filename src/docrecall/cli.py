@@ -26,6 +26,7 @@ from docrecall.arguments import (
 )
 from docrecall.commands import compare
 from docrecall.errors import DataError, DocrecallError, UsageError
+from docrecall.nightly.cli import nightly
 from docrecall.options import Options
 from docrecall.printing import drop_stdout, printing, progress
 from docrecall.show import printable
@@ -42,6 +43,7 @@ app = App(
     help_format="plaintext",
     suppress_keyboard_interrupt=False,
 )
+app.command(nightly)
 
 
 @app.command

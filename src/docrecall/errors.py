@@ -5,10 +5,14 @@
         MeasureError           2 a measure that does not parse (a ValueError)
       DataError                3 the tables broke the contract; `.findings` says where (a ValueError)
       InputError               4 a file is absent, unreadable, damaged, or changed while it was read (an OSError)
+      IncompleteError          5 a night that was not delivered, or not yet as a whole (an OSError)
       InputTypeError           2 an argument of a kind that is no table (a TypeError)
       OutputError              6 the results could not be written (an OSError)
       ExtraError               2 an optional part that is not installed (an ImportError)
+      LockedError              7 another run works on the same night
       SplitUnitError          70 a batch holds a part of a unit: the planner is wrong, never the number
+      CanaryError             70 a sample that was scored a second time, by the definition, has other values
+      WorkerError             70 the process that does the work died
 
 Messages say what was found, what was expected and what to do. They name files, tables, columns, counts and ids,
 and never print other cell text.
@@ -64,6 +68,15 @@ class InputError(DocrecallError, OSError):
         return str(self.args[0]) if self.args else ""
 
 
+class IncompleteError(DocrecallError, OSError):
+    """Input that is not there yet: a night was not delivered, or a month has a night that was not published."""
+
+    exit_code = 5
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
 class InputTypeError(DocrecallError, TypeError):
     """An argument that is neither a path, a frame nor an Arrow stream."""
 
@@ -90,8 +103,22 @@ class ExtraError(DocrecallError, ImportError):
         return cls(f"{what} need {package}, which is not installed. Install it with: pip install 'docrecall[{extra}]'")
 
 
+class LockedError(DocrecallError):
+    """Another run holds the lock of what this one would write."""
+
+    exit_code = 7
+
+
 class SplitUnitError(DocrecallError):
     """A unit (one query of one run) reached the kernel in parts."""
+
+
+class CanaryError(DocrecallError):
+    """The fast path and `reference.py` disagree on a unit. Nothing is published then."""
+
+
+class WorkerError(DocrecallError):
+    """The process that does the work of a night died of a signal, for want of memory, or of a panic."""
 
 
 def findings_schema() -> pl.Schema:

@@ -134,7 +134,7 @@ def score_inputs(
     work = work or Work()
     if not isinstance(work.batch_rows, int) or work.batch_rows < 1:
         raise UsageError(f"batch_rows is {work.batch_rows!r}; it must be a whole number of at least 1.")
-    settled = _settle(inputs, measures, options)
+    settled = prepare(inputs, measures, options)
     with ExitStack() as stack:
         folder = None
         if out is not None:
@@ -163,7 +163,7 @@ def check(
 
     measures: those that the tables are to serve; columns that none of them reads may hold anything.
     """
-    checked = evaluate(_settle(inputs, measures, options), measures, options, Work(progress=progress))
+    checked = evaluate(prepare(inputs, measures, options), measures, options, Work(progress=progress))
     return replace(checked, measures=())
 
 
@@ -183,11 +183,11 @@ def _about(inputs: Inputs, measures: Sequence[Measure], options: Options, work: 
 
 def explain(inputs: Inputs, measures: Sequence[Measure], options: Options, work: Work, *, on_disk: bool) -> list[str]:
     """Say how opened tables would be worked on, and why. Tables are checked and keys read; nothing is scored."""
-    known, plans = _planned(_settle(inputs, measures, options), len(measures), options, work, on_disk=on_disk)
+    known, plans = _planned(prepare(inputs, measures, options), len(measures), options, work, on_disk=on_disk)
     return describe(plans, expect(known, plans, len(measures), on_disk=on_disk))
 
 
-def _settle(inputs: Inputs, measures: Sequence[Measure], options: Options) -> Settled:
+def prepare(inputs: Inputs, measures: Sequence[Measure], options: Options) -> Settled:
     """Decide which columns are read, and in which types."""
     needs = needs_of(inputs, measures, options)
     return Settled(settle(inputs, needs, options), needs)

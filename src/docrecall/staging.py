@@ -39,13 +39,18 @@ class StagedFolder:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], ours: Callable[[str], bool], about: Mapping[str, Any] | None = None
+        self,
+        path: str | os.PathLike[str],
+        ours: Callable[[str], bool],
+        about: Mapping[str, Any] | None = None,
+        home: Path | None = None,
     ) -> None:
         """Check that the target may be written, and make the staging folder, before any work begins.
 
         ours: whether a file of this name is one that such a run writes; a folder with any other file is refused.
         about: what the run is about, as plain values. A killed run leaves its staging; a run about the same takes it
         over (`resumed`), one about something else starts anew. Without it nothing is taken over.
+        home: an existing folder on the same file system to stage in; by default the target, or the folder above it.
         """
         self.target, self._ours = Path(path), ours
         self.resumed = False
@@ -55,8 +60,8 @@ class StagedFolder:
             exists = self.target.exists()
             if exists:
                 self._refuse_foreign()
-            home = self.target if exists else _nearest_folder(self.target)
-            _sweep(home)
+            home = home or (self.target if exists else _nearest_folder(self.target))
+            sweep(home)
             left = None if about is None else _take_over(home / _name(self.target))
             self.staging, self._lock = left or _stage(home)
             self.files = self.staging / "files"
@@ -114,7 +119,7 @@ class StagedFolder:
         """Add the manifest, with the fingerprints of all files, sync everything, and put it in place."""
         names = sorted(p.name for p in self.files.iterdir())
         manifest = manifest | {"files": {name: fingerprint(self.files / name) for name in names}}
-        (self.files / MANIFEST).write_text(as_json(manifest | {"sha256": digest(manifest)}), encoding="utf-8")
+        (self.files / MANIFEST).write_text(seal(manifest), encoding="utf-8")
         for name in [*names, MANIFEST]:
             _sync(self.files / name)
         _sync(self.files)
@@ -143,6 +148,47 @@ class StagedFolder:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Put a small file in place: a temporary name beside it, synced, renamed, and the folder synced.
+
+    The file can be read by all, as one that a plain program writes; a reader sees the old content or the new.
+    """
+    handle, temporary = tempfile.mkstemp(prefix=_STAGING, dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            os.fchmod(file.fileno(), 0o644)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    _sync(path.parent)
+
+
+def seal(content: dict[str, Any]) -> str:
+    """JSON with the SHA-256 of what it says, so that a reader can tell when a letter of it changed."""
+    return as_json(content | {"sha256": digest(content)})
+
+
+def read_sealed(path: Path, version: int) -> dict[str, Any]:
+    """Read what `seal` made, without its SHA-256. InputError when it is not there, or not to the last letter."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        found = json.loads(text)
+        schema_version, _ = found["schema_version"], found.pop("sha256")
+    except OSError as error:
+        raise InputError(f"{printable(path)} cannot be read ({error.strerror}). Is this a folder of results?") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(f"{printable(path)} is not a manifest of docrecall.") from None
+    if schema_version != version:
+        raise InputError(f"{printable(path)} is of schema version {printable(schema_version)}; {version} is read.")
+    if text != seal(found):  # to the letter: 1e-05 and 1E-05 would be the same number
+        raise InputError(f"{printable(path)} was changed or damaged after it was written. Score again.")
+    return dict(found)
 
 
 def digest(manifest: dict[str, Any]) -> str:
@@ -214,7 +260,7 @@ def _take_over(staging: Path) -> tuple[Path, int] | None:
         os.close(lock)  # its owner ended, and removed it, in between
 
 
-def _sweep(folder: Path) -> None:
+def sweep(folder: Path) -> None:
     """Remove what killed runs left: the kernel drops a dead run's lock, so a lock that is free has no owner.
 
     What the next run for its target can go on with stays.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, replace
@@ -28,7 +28,7 @@ from docrecall.show import printable
 from docrecall.slices import Tags, open_tags
 from docrecall.sources.files import FileRef
 from docrecall.sources.mapping import parse_mapping
-from docrecall.staging import MANIFEST, StagedFolder, as_json, digest, fingerprint, named
+from docrecall.staging import MANIFEST, StagedFolder, as_json, fingerprint, named, read_sealed
 from docrecall.summary import Intervals
 
 PER_QUERY = "per_query.parquet"
@@ -38,22 +38,31 @@ SLICES = "slices.parquet"
 _FRAMES = ("summary", "accounting", "findings", "decisions")
 _OURS = {MANIFEST, PER_QUERY, DECIDED, REJECTED, SLICES, "summary.json", *(f"{name}.parquet" for name in _FRAMES)}
 _ROW_GROUP = 1 << 18
+RESULTS = "results"  # the key of a manifest that stands for results in a folder below
 
 
 class OutputFolder(StagedFolder):
     """A folder for scores. Batches are written aside as they come; `commit` puts everything in place."""
 
-    def __init__(self, path: str | os.PathLike[str], about: Mapping[str, Any] | None = None) -> None:
-        """about: see `StagedFolder`."""
-        super().__init__(path, _OURS.__contains__, about)
-        self._journal = Journal(self.staging / "batches")
+    def __init__(
+        self, path: str | os.PathLike[str], about: Mapping[str, Any] | None = None, home: Path | None = None
+    ) -> None:
+        """about, home: see `StagedFolder`."""
+        super().__init__(path, _OURS.__contains__, about, home)
+        with named(self.target):
+            try:
+                self._journal = Journal(self.staging / "batches")
+            except OSError as error:
+                self.__exit__(type(error))
+                raise
 
     def again(self, planned: list[int]) -> tuple[list[int], Iterator[tuple[Batch, BatchScores]]]:
         """Give the sizes of batches to work with, and those batches that a killed run had done before this one.
 
         planned: the sizes for each log; those of the earlier run stand, or its batches would not be parts of this one.
         """
-        return self._journal.sizes(planned), self._journal.again()
+        with named(self.target):
+            return self._journal.sizes(planned), self._journal.again()
 
     def add(self, scores: BatchScores, batch: Batch | None = None) -> None:
         """Write the scores of a batch aside. batch: where it came from, if a later run may go on after it."""
@@ -108,7 +117,9 @@ class OutputFolder(StagedFolder):
 def load(
     path: str | os.PathLike[str], *, queries: Any = None, requests: Any = None, map: Any = None, read: Any = None
 ) -> Scores:
-    """Read back what `out=DIR` or `--out DIR` wrote. Hashes of all files are checked; `per_query` stays on disk.
+    """Read back what `out=DIR`, `--out DIR` or a night of `docrecall nightly` wrote.
+
+    Hashes of all files are checked; `per_query` stays on disk.
 
     queries, requests: the tables whose columns part the means (`summary(by=..)`) and tell clusters; results do not keep
     them. Given, read and mapped as for `score`, and needed for nothing else.
@@ -117,7 +128,10 @@ def load(
     so does reading `per_query` once another run has replaced it.
     """
     folder = Path(path)
-    manifest = _read_manifest(folder / MANIFEST)
+    manifest = read_sealed(folder / MANIFEST, SCHEMA_VERSION)
+    if RESULTS in manifest:
+        folder /= _below(folder, manifest[RESULTS])
+        manifest = read_sealed(folder / MANIFEST, SCHEMA_VERSION)
     if DECIDED not in manifest["files"] or not {"labels", "intervals"} <= manifest.keys():
         raise InputError(f"{printable(folder)} was written by an earlier version of docrecall. Score again.")
     files = {name: _checked(folder / name, wanted) for name, wanted in manifest["files"].items()}
@@ -151,20 +165,11 @@ def load(
     )
 
 
-def _read_manifest(path: Path) -> dict[str, Any]:
-    """Read a manifest that is whole: what this version wrote, to the last letter."""
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-        version, written = manifest["schema_version"], manifest.pop("sha256")
-    except OSError as error:
-        raise InputError(f"{printable(path)} cannot be read ({error.strerror}). Is this a folder of results?") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise InputError(f"{printable(path)} is not a manifest of docrecall.") from None
-    if version != SCHEMA_VERSION:
-        raise InputError(f"{printable(path)} is of schema version {printable(version)}; {SCHEMA_VERSION} is read.")
-    if written != digest(manifest):
-        raise InputError(f"{printable(path)} was changed or damaged after it was written. Score again.")
-    return dict(manifest)
+def _below(folder: Path, named: object) -> Path:
+    """What a night of the nightly job names as the folder that holds its results, which is one below its own."""
+    if not isinstance(named, str) or not re.fullmatch(r"runs/[A-Za-z0-9-]{1,64}", named):
+        raise InputError(f"{printable(folder)}: its manifest names no folder of results below it.")
+    return Path(named)
 
 
 def _checked(path: Path, wanted: dict[str, Any]) -> FileRef:

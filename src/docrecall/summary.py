@@ -138,7 +138,7 @@ def rows_of(
     return pl.concat([slices, rest], how="horizontal").with_columns(same)
 
 
-class _Run(NamedTuple):
+class PartedRun(NamedTuple):
     """The units of a run, and the slices of them."""
 
     units: Units
@@ -153,9 +153,9 @@ def summarise(
     parting, how = wanted
     names = tags.names(parting.by)
     columns = [c for c in SUMMARY_SCHEMA if c not in ("run_id", "measure")]
-    parts = [_parted(units, tags, parting, by_query=by_query) for units in runs.values()]
+    parts = [parted(units, tags, parting, by_query=by_query) for units in runs.values()]
 
-    def work(task: tuple[_Run, str]) -> pl.DataFrame:
+    def work(task: tuple[PartedRun, str]) -> pl.DataFrame:
         run, measure = task
         rows = list(_rows(run, measure, parting, how))
         same = {"run_id": run.units.run, "measure": measure}
@@ -171,7 +171,8 @@ def summarise(
     return pl.concat(found).drop("_slice") if found else SUMMARY_SCHEMA.to_frame()
 
 
-def _parted(units: Units, tags: Tags, parting: Parting, *, by_query: bool) -> _Run:
+def parted(units: Units, tags: Tags, parting: Parting, *, by_query: bool) -> PartedRun:
+    """Find the slices of one run, and which of its units are resampled together."""
     read = None
     if parting.columns:
         read = tags.read(parting.columns, units.keys.select(pl.lit(units.run).alias("run_id"), pl.all()))
@@ -184,10 +185,10 @@ def _parted(units: Units, tags: Tags, parting: Parting, *, by_query: bool) -> _R
         clusters = numbered(read.select(tags.names([parting.cluster])))
     elif len(units.key) > 1:
         clusters = numbered(units.keys.select("query_id"))
-    return _Run(units, clusters, Slices.of(by))
+    return PartedRun(units, clusters, Slices.of(by))
 
 
-def _rows(run: _Run, measure: str, parting: Parting, how: How) -> Iterator[dict[str, Any]]:
+def _rows(run: PartedRun, measure: str, parting: Parting, how: How) -> Iterator[dict[str, Any]]:
     values, weights = run.units.values(measure), run.units.weights
     ceilings = run.units.ceilings() if measure.startswith("doc_recall@") else None
     limited = REGISTRY[parse(measure).name].high == 1

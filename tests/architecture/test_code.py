@@ -52,6 +52,10 @@ def test_every_test_says_what_it_holds(path: Path) -> None:
         (errors.MeasureError, 2, (ValueError, errors.UsageError)),
         (errors.DataError, 3, (ValueError,)),
         (errors.InputError, 4, (OSError,)),
+        (errors.IncompleteError, 5, (OSError,)),
+        (errors.LockedError, 7, ()),
+        (errors.CanaryError, 70, ()),
+        (errors.WorkerError, 70, ()),
         (errors.InputTypeError, 2, (TypeError,)),
         (errors.OutputError, 6, (OSError,)),
         (errors.ExtraError, 2, (ImportError,)),
@@ -74,7 +78,7 @@ def test_no_other_error_classes() -> None:
     while todo:
         tree.add(todo[-1])
         todo += todo.pop().__subclasses__()
-    assert len(tree) == 9
+    assert len(tree) == 13
 
 
 def test_data_errors_always_have_findings() -> None:

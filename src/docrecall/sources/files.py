@@ -8,13 +8,15 @@ a fingerprint taken once, and open handles whose fingerprint is compared.
 from __future__ import annotations
 
 import glob as globbing
+import hashlib
 import os
 import stat as modes
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 from urllib.parse import unquote
 
 import polars as pl
@@ -67,6 +69,16 @@ class FileRef:
         with handle:
             self._compare(os.fstat(handle.fileno()))
             yield handle
+
+    def sha256(self) -> str:
+        """The SHA-256 of the file that was listed; InputError when it is another one by now."""
+        with self.open() as handle:
+            try:
+                found = hashlib.file_digest(cast(BufferedReader, handle), "sha256").hexdigest()
+            except OSError as error:
+                raise _unreadable(self.path, error) from None
+            self._compare(os.fstat(handle.fileno()))
+        return found
 
     def check_unchanged(self) -> None:
         """Raise InputError when the path no longer holds what was listed."""

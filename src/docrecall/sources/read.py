@@ -137,6 +137,7 @@ class _Shape:
             tmap=self._tmap,
             source=file,
             scan_files=self.scan,
+            listed=file,
         )
         return part
 

@@ -147,6 +147,7 @@ def _gathered(
         format=layout,
         asked=pl.concat(asked).drop(*empty, strict=False) if asked else None,
         tmap=tmap,
+        listed=file,
     )
 
 

@@ -1,9 +1,9 @@
-"""Quantiles of Student's distribution, for whole degrees of freedom."""
+"""Student's distribution, for whole degrees of freedom: quantiles and shares."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from math import cos, pi, sin, sqrt, tan
+from math import atan, cos, pi, sin, sqrt, tan
 from statistics import NormalDist
 
 _SERIES = 200  # degrees of freedom from which on the expansion is right to nine digits, and the sum below is long
@@ -22,6 +22,17 @@ def student_quantile(share: float, freedom: int) -> float:
     while low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if _share_within(middle, freedom) < share else (low, middle)
     return sqrt(freedom) * tan(low)
+
+
+def student_below(t: float, freedom: int) -> float:
+    """Give the probability that T is below t; freedom is at least 1.
+
+    Beyond 200 degrees of freedom by the normal approximation of Abramowitz and Stegun (1964), 26.7.8.
+    """
+    if freedom > _SERIES:
+        return NormalDist().cdf(t * (1 - 1 / (4 * freedom)) / sqrt(1 + t * t / (2 * freedom)))
+    half = _share_within(atan(abs(t) / sqrt(freedom)), freedom) / 2
+    return 0.5 + half if t > 0 else 0.5 - half
 
 
 def _share_within(angle: float, freedom: int) -> float:
