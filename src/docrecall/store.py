@@ -237,7 +237,8 @@ class _RowGroups:
 
     def _put(self, rows: pl.DataFrame) -> None:
         self._wait()
-        self._going = self._thread.submit(self._writer.write_table, rows.to_arrow(), row_group_size=_ROW_GROUP)
+        arrow = rows.rechunk().to_arrow()  # pages end where chunks do, and these differ with the sizes of batches
+        self._going = self._thread.submit(self._writer.write_table, arrow, row_group_size=_ROW_GROUP)
 
     def _wait(self) -> None:
         if self._going is not None:
