@@ -135,7 +135,6 @@ class _Shape:
             places=partial(_row_groups, file),
             format="parquet",
             tmap=self._tmap,
-            source=file,
             scan_files=self.scan,
             listed=file,
         )

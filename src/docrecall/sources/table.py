@@ -70,9 +70,8 @@ class Part:
     known columns, and FAULT if `faulty`; may be called any number of times. null_count: nulls of a column, from the
     footer where it tells. places: numbers of rows -> where each stands, in the words of the format. format: the
     layout that it was read from. asked: units that the log names without giving them a hit. tmap:
-    the mapping, with the names that were recognised. listed: the file as it was listed. source, scan_files: the file,
-    and how it is scanned together with others that have the same `scan_files`; None where parts are scanned by
-    themselves.
+    the mapping, with the names that were recognised. listed: the file as it was listed. scan_files: scans it together with others
+    that have the same `scan_files`; None where parts are scanned by themselves.
     """
 
     file: str | None
@@ -89,7 +88,6 @@ class Part:
     asked: pl.DataFrame | None = None
     tmap: TableMap = field(default_factory=TableMap)
     listed: FileRef | None = None
-    source: FileRef | None = None
     scan_files: Callable[[Sequence[FileRef]], pl.LazyFrame] | None = None
 
 
@@ -169,7 +167,7 @@ class Table:
             if scan_files is None:
                 scans += [part.scan().select(self.expression(part, c) for c in wanted) for part in alike]
             else:
-                rows = scan_files([part.source for part in alike if part.source is not None])
+                rows = scan_files([part.listed for part in alike if part.listed is not None])
                 scans.append(rows.select(self.expression(alike[0], c) for c in wanted))
         return pl.concat(scans)
 
