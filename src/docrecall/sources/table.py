@@ -70,8 +70,8 @@ class Part:
     known columns, and FAULT if `faulty`; may be called any number of times. null_count: nulls of a column, from the
     footer where it tells. places: numbers of rows -> where each stands, in the words of the format. format: the
     layout that it was read from. asked: units that the log names without giving them a hit. tmap:
-    the mapping, with the names that were recognised. listed: the file as it was listed. scan_files: scans it together with others
-    that have the same `scan_files`; None where parts are scanned by themselves.
+    the mapping, with the names that were recognised. listed: the file as it was listed. scan_files: scans it together
+    with others that have the same `scan_files`; None where parts are scanned by themselves.
     """
 
     file: str | None
