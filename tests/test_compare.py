@@ -448,3 +448,60 @@ def test_the_number_of_threads_does_not_show() -> None:
 def test_shown_as() -> None:
     """The comparison says what it holds, in short."""
     assert repr(sliced()) == "<Comparison: 1 pairs of runs, 1 measures, 1 tests>"
+
+
+def test_rounding_is_no_difference() -> None:
+    """Three fifths over three are not one fifth to the last bit: a run that does not differ has p = 1 all the same."""
+    labels = pl.DataFrame({"query_id": [f"q{i:02}" for i in range(30) for _ in range(5)], "doc_id": list("abcde") * 30})
+    once = log(["a"] * 30)
+    thrice = pl.concat([once.with_columns(request_id=pl.col("query_id") + f"-{r}") for r in range(3)])
+    found = dr.compare(dr.score(thrice, labels, "doc_recall@1"), dr.score(once, labels, "doc_recall@1")).table
+    row = only(found.select("delta", "ci_low", "ci_high", "p", "wins", "ties", "losses"))
+    assert row == {"delta": 0.0, "ci_low": 0.0, "ci_high": 0.0, "p": 1.0, "wins": 0, "ties": 30, "losses": 0}
+
+
+def test_requests_by_number_and_by_text_are_paired_by_query() -> None:
+    """They name nothing in common, as ids of another run would not."""
+    by_number = log(["a", "x"]).with_columns(request_id=pl.Series([1, 2]))
+    by_text = by_number.with_columns(pl.col("request_id").cast(pl.String))
+    one, other = (dr.score(frame, qrels(2), "doc_recall@1") for frame in (by_number, by_text))
+    assert dr.compare(one, other).table["paired_by", "n_pairs"].rows() == [("query", 2)]
+
+
+@pytest.mark.parametrize("other", [pl.Int32, pl.Float64, pl.Null])
+def test_slices_of_both_sides_in_types_of_one_kind(other: Any) -> None:
+    """Whole numbers of another width, decimals and nothing at all are slices like those of the baseline."""
+    lang = pl.DataFrame({"query_id": ["q00", "q01"], "lang": [1, 2]})
+    theirs = lang.with_columns(pl.lit(None).alias("lang") if other == pl.Null else pl.col("lang").cast(other))
+    one, two = (dr.score(log(["a", "x"]), qrels(2), "doc_recall@1", queries=table) for table in (lang, theirs))
+    table = dr.compare(one, two, by="lang").table
+    assert table.filter(pl.col("n_pairs") > 0)["lang"].to_list() == [1, 2]
+
+
+def test_slices_of_both_sides_of_other_kinds_are_refused() -> None:
+    """Numbers and text are not made one."""
+    lang = pl.DataFrame({"query_id": ["q00", "q01"], "lang": [1, 2]})
+    theirs = lang.with_columns(pl.col("lang").cast(pl.String))
+    one, two = (dr.score(log(["a", "x"]), qrels(2), "doc_recall@1", queries=table) for table in (lang, theirs))
+    with pytest.raises(dr.DataError, match="lang is Int64 on the side of the baseline and String on that"):
+        dr.compare(one, two, by="lang")
+
+
+def test_a_candidate_named_twice_is_one_of_the_family() -> None:
+    """Naming it again adjusts nothing; naming none is refused."""
+    scores = runs(**LOGS)
+    assert_frame_equal(
+        dr.compare(scores, baseline="old", candidate=["new", "new"]).table,
+        dr.compare(scores, baseline="old", candidate="new").table,
+    )
+    with pytest.raises(dr.UsageError, match="names no run"):
+        dr.compare(scores, baseline="old", candidate=[])
+
+
+@pytest.mark.parametrize("name", ["_at", "_slice", "_tag"])
+def test_columns_may_have_any_name(name: str) -> None:
+    """Names that are used inside are not taken from anybody."""
+    table = pl.DataFrame({"query_id": ["q00", "q01"], name: ["x", "y"]})
+    scores = dr.score({"old": log(["a", "x"]), "new": log(["x", "a"])}, qrels(2), "doc_recall@1", queries=table)
+    assert scores.summary(by=name).height == dr.compare(scores, by=name).table.height * 2 == 4
+    assert scores.summary(cluster=name)["n"].to_list() == [2, 2]

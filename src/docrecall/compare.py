@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import polars as pl
 
 from docrecall import stats
 from docrecall.errors import DataError, InputTypeError, UsageError, nearest
 from docrecall.flips import Side, find_flips
-from docrecall.measures.definition import Ints
 from docrecall.measures.grammar import Measure, parse_all
 from docrecall.pairs import Both, Pairs, difference
+from docrecall.parted import Parted
 from docrecall.scores import Scores
 from docrecall.show import Displayed, printable
 from docrecall.slices import Tags, open_tags
@@ -25,9 +24,8 @@ from docrecall.sources.mapping import parse_mapping
 from docrecall.stats.effects import standard_error
 from docrecall.stats.signs import EXACT
 from docrecall.store import load
-from docrecall.summary import MIN_N, How, Parting, Slices, rows_of
+from docrecall.summary import MIN_N, How, Parting, rows_of
 from docrecall.tables import UNIT
-from docrecall.units import Units, numbered
 
 COMPARISON_SCHEMA = pl.Schema(
     {
@@ -218,7 +216,11 @@ def _couples(
 ) -> list[tuple[str, str]]:
     """The runs to compare: baseline and candidate."""
     runs = [sorted(scores.accounting["run_id"]) for scores in (old, new or old)]
-    wanted = [candidate] if isinstance(candidate, str) else candidate if candidate is None else list(candidate)
+    wanted = (
+        [candidate] if isinstance(candidate, str) else None if candidate is None else list(dict.fromkeys(candidate))
+    )
+    if wanted is not None and not wanted:
+        raise UsageError("candidate names no run. Leave it out to compare all.")
     for name, known in [(baseline, runs[0]), *((c, runs[1]) for c in wanted or ())]:
         if name is not None and name not in known:
             listed = ", ".join(map(printable, known))
@@ -258,67 +260,11 @@ def _across(
     return found
 
 
-class _Parted(NamedTuple):
-    """The slices of pairs, and in which of them each pair and each unit of either run is; None: there is one."""
-
-    slices: pl.DataFrame
-    clusters: Ints | None
-    pairs: Ints | None
-    before: Ints
-    after: Ints
-
-    @classmethod
-    def of(cls, pairs: Pairs, tags: tuple[Tags, Tags], parting: Parting) -> _Parted:
-        none = np.zeros(0, np.int64)
-        if not parting.columns:
-            return cls(pl.DataFrame(height=1), None, None, none, none)
-        for column in parting.columns:
-            if pairs.before.is_folded and not tags[0].per_query(column):
-                raise UsageError(
-                    f"{printable(column)} is a column of requests, and these runs are paired by query. Name a column "
-                    "of queries."
-                )
-        units = (pairs.before, pairs.after)
-        read = [of.read(parting.columns, _named(one)) for of, one in zip(tags, units, strict=True)]
-        clusters = None
-        if parting.cluster is not None:
-            labels = read[0].select(tags[0].names([parting.cluster]))
-            clusters = numbered(labels if pairs.at_before is None else labels[pairs.at_before])
-        if not parting.by:
-            return cls(pl.DataFrame(height=1), clusters, None, none, none)
-        names = tags[0].names(parting.by)
-        slices = Slices.of(pl.concat([frame.select(names) for frame in read])).values
-        marks = slices.with_row_index("_slice")
-        before, after = (
-            frame.join(marks, on=names, how="left", nulls_equal=True, maintain_order="left")["_slice"]
-            .cast(pl.Int64)
-            .to_numpy()
-            for frame in read
-        )
-        return cls(slices, clusters, before if pairs.at_before is None else before[pairs.at_before], before, after)
-
-    def parts(self, both: Both) -> Iterator[Both]:
-        """The pairs of each slice."""
-        if self.pairs is None:
-            yield both
-            return
-        of = self.pairs if both.which is None else self.pairs[both.which]
-        order = np.argsort(of, kind="stable")
-        ends = np.searchsorted(of[order], np.arange(self.slices.height + 1))
-        for number in range(self.slices.height):
-            places = order[ends[number] : ends[number + 1]]
-            yield both.part(places, self.before == number, self.after == number)
-
-
-def _named(units: Units) -> pl.DataFrame:
-    return units.keys.select(pl.lit(units.run).alias("run_id"), pl.all())
-
-
 def _compared(
     pairs: Pairs, measures: Sequence[str], tags: tuple[Tags, Tags], parting: Parting, how: How
 ) -> pl.DataFrame:
     """The rows of two runs."""
-    parted = _Parted.of(pairs, tags, parting)
+    parted = Parted.of(pairs, tags, parting)
     frames, n_pairs = [], 0
     for measure in measures:
         both = pairs.both(measure, parted.clusters)
@@ -331,12 +277,12 @@ def _compared(
             "measure": measure,
             "paired_by": pairs.paired_by,
         }
-        frames.append(rows_of(parted.slices, same, rows, COMPARISON_SCHEMA).with_row_index("_slice"))
+        frames.append(rows_of(parted.slices, same, rows, COMPARISON_SCHEMA).with_row_index("__slice"))
     if not n_pairs:
         raise DataError(_nothing_shared(pairs))
     first, *rest = ("baseline", "candidate", "measure"), *tags[0].names(parting.by)
     others = [c for c in COMPARISON_SCHEMA if c not in first]
-    return pl.concat(frames).sort("_slice", maintain_order=True).select(*first, *rest, *others)
+    return pl.concat(frames).sort("__slice", maintain_order=True).select(*first, *rest, *others)
 
 
 def _row(both: Both, how: How, *, judged: bool) -> dict[str, Any]:

@@ -131,6 +131,9 @@ def _at(column: Column, at: Ints | None) -> Column:
 
 def _met(before: pl.DataFrame, after: pl.DataFrame) -> tuple[Ints, Ints] | None:
     """Where the keys of both sides meet; None where all of them do, in the same order, as in runs over one list."""
+    if before.dtypes != after.dtypes:  # requests by number and by text name nothing in common
+        none = np.zeros(0, np.int64)
+        return none, none
     if before.equals(after):
         return None
     # A join of ids as text takes several times as long and as much memory: hashes find the pairs, and the ids decide.
@@ -173,7 +176,8 @@ class Difference(NamedTuple):
 def difference(both: Both, how: How | None) -> Difference:
     """The mean paired difference, after less before. how: without it there is no interval."""
     values = both.after - both.before
-    rises, falls = values > ROUNDING, values < -ROUNDING
+    values[np.abs(values) <= ROUNDING] = 0.0  # or what is no difference would be a very sure one
+    rises, falls = values > 0, values < 0
     wins, losses = int(rises.sum()), int(falls.sum())
     n_differ = wins + losses
     if both.clusters is not None:

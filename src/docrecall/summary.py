@@ -119,14 +119,14 @@ class Slices(NamedTuple):
         if tags is None:
             return cls(pl.DataFrame(height=1), [None])
         names = tags.columns
-        grouped = tags.with_row_index("_at").group_by(names).agg(pl.col("_at").cast(pl.Int64))
+        grouped = tags.with_row_index("__at").group_by(names).agg(pl.col("__at").cast(pl.Int64))
         if grouped.height > _MOST_SLICES:
             raise UsageError(
                 f"{' and '.join(map(printable, names))} part the units into {grouped.height:,} slices; at most "
                 f"{_MOST_SLICES:,} make sense. Group the values first."
             )
         grouped = grouped.sort(names, nulls_last=True)
-        return cls(grouped.select(names), [at.to_numpy() for at in grouped["_at"]])
+        return cls(grouped.select(names), [at.to_numpy() for at in grouped["__at"]])
 
 
 def rows_of(
@@ -160,15 +160,15 @@ def summarise(
         rows = list(_rows(run, measure, parting, how))
         same = {"run_id": run.units.run, "measure": measure}
         found = rows_of(run.slices.values, same, rows, SUMMARY_SCHEMA)
-        return found.select("run_id", *names, "measure", *columns).with_row_index("_slice")
+        return found.select("run_id", *names, "measure", *columns).with_row_index("__slice")
 
     # Stable, so that the measures of a slice stay in the order asked for.
     found = [
-        pl.concat(in_order(work, [(run, m) for m in measures])).sort("_slice", maintain_order=True)
+        pl.concat(in_order(work, [(run, m) for m in measures])).sort("__slice", maintain_order=True)
         for run in (parts if measures else ())
     ]
     found = [frame for frame in found if frame.height]
-    return pl.concat(found).drop("_slice") if found else SUMMARY_SCHEMA.to_frame()
+    return pl.concat(found).drop("__slice") if found else SUMMARY_SCHEMA.to_frame()
 
 
 def parted(units: Units, tags: Tags, parting: Parting, *, by_query: bool) -> PartedRun:

@@ -109,10 +109,10 @@ class Units:
         if tags is not None:
             keys = pl.concat([keys, tags], how="horizontal")
         at = np.flatnonzero(self.scored)
-        placed = keys[at].with_row_index("_at").sort(keys.columns, maintain_order=True)
+        placed = keys[at].with_row_index("__at").sort(keys.columns, maintain_order=True)
         differs = pl.any_horizontal(pl.col(c).ne_missing(pl.col(c).shift()) for c in keys.columns)
         new = placed.select(differs | (pl.int_range(pl.len()) == 0)).to_series().to_numpy()
-        order = at[placed["_at"].to_numpy()]
+        order = at[placed["__at"].to_numpy()]
         return Units(self._results, self.run, self._start, self._n, _Folded(order, np.flatnonzero(new)))
 
 
@@ -143,5 +143,5 @@ def means_of_stretches(values: Floats, begin: Ints) -> Floats:
 
 def numbered(labels: pl.DataFrame) -> Ints:
     """A number for each row, equal for equal rows: where such a row first stands."""
-    where = labels.with_row_index("_at").select(pl.col("_at").first().over(labels.columns).cast(pl.Int64))
+    where = labels.with_row_index("__at").select(pl.col("__at").first().over(labels.columns).cast(pl.Int64))
     return where.to_series().to_numpy()

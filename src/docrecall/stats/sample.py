@@ -134,6 +134,8 @@ def _by_cluster(xs: Floats, ws: Floats | None, labels: npt.NDArray[np.generic]) 
     else:
         ws = ws[order]
         totals, whole = np.bincount(codes, weights=xs * ws), np.bincount(codes, weights=ws)
+    parts = np.abs(xs) if ws is None else np.abs(xs * ws)
+    totals[np.abs(totals) <= ROUNDING * np.bincount(codes, weights=parts)] = 0  # they cancel each other
     there = np.bincount(codes) > 0
     return totals[there].astype(np.float64), whole[there].astype(np.float64)
 
