@@ -28,7 +28,7 @@ class Parted(NamedTuple):
     after: Ints
 
     @classmethod
-    def of(cls, pairs: Pairs, tags: tuple[Tags, Tags], parting: Parting) -> _Parted:
+    def of(cls, pairs: Pairs, tags: tuple[Tags, Tags], parting: Parting) -> Parted:
         none = np.zeros(0, np.int64)
         if not parting.columns:
             return cls(pl.DataFrame(height=1), None, None, none, none)
