@@ -24,9 +24,10 @@ class Documents(Checked):
                 self._targets[row["doc_id"]].add(row["alias_of"])
         good = self.part(self._fault)
         self._alias = {row["doc_id"]: row["alias_of"] for row in good if row.get("alias_of") is not None}
-        endless = sum(row.get("alias_of") is not None and self._ends(row["doc_id"]) is None for row in good)
+        aliases = (row["doc_id"] for row in good if row.get("alias_of") is not None)
+        endless = {doc for doc in aliases if self._ends(doc) is None}
         if endless:
-            raise RefusedError({"alias_cycle": endless})
+            raise RefusedError({"alias_cycle": len(endless)})
         self.index: defaultdict[Any, set[str | None]] = defaultdict(set)
         own = {row["doc_id"] for row in good}
         for row in good:

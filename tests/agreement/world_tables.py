@@ -130,7 +130,7 @@ def requests(w: World) -> Rows:
     columns |= {c: pl.Boolean for c in ("retrieved", "answered") if r.random() < 0.6}
     pool = w.requests.pool if w.requests else [None]
     runs = [run or "run" for run in w.runs] + ["late"] * (r.random() < 0.1)
-    asked = {(run or "run", request, query) for run, request, query in w.asked if r.random() < 0.95}
+    asked = {(run or "run", request, query) for run, request, query in sorted(w.asked, key=repr) if r.random() < 0.95}
     asked |= {(r.choice(runs), r.choice(pool), q) for q in w.queries.pool if r.random() < 0.3}
     names = [c for c in ("run_id", "request_id", "query_id") if c in columns]
     by_key = {}
