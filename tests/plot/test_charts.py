@@ -120,6 +120,54 @@ def test_of_many_slices_the_largest_are_drawn(tmp_path: Path) -> None:
     assert "hollow: fewer than 3 values, not to be judged" in text
 
 
+def ways(made: Any) -> list[str]:
+    """What the points of the first panel say of their pairs, in the order of lines."""
+    return [row["way"] for row in next(rows for rows in made.to_dict()["datasets"].values() if "way" in rows[0])]
+
+
+def test_runs_of_one_name_are_told_apart_by_their_side(tmp_path: Path) -> None:
+    """Results of two logs have the same default name for their run."""
+    old, new = (dr.score(hits, labels(10), "doc_recall@2") for hits in (log(*MANUAL, n=10), log("manual", "faq", n=10)))
+    made = dr.plot.differences(dr.compare(old, new, resamples=100))
+    lines = drawn(made, tmp_path).splitlines()
+    assert "run (candidate) less run (baseline)" in lines
+    assert {"run (baseline) is higher", "run (candidate) is higher", "cannot be told apart"} <= set(lines)
+    assert ways(made) == ["run (candidate) is higher"]
+    assert ways(dr.plot.differences(dr.compare(new, old, resamples=100))) == ["run (baseline) is higher"]
+
+
+def test_a_blank_name_is_seen(tmp_path: Path) -> None:
+    """A run without a name has its own place in the legend."""
+    runs = {"": log(*MANUAL, n=10), "b": log("manual", "faq", n=10)}
+    hits = pl.concat([frame.with_columns(run_id=pl.lit(run)) for run, frame in runs.items()])
+    scores = dr.score(hits, labels(10), "doc_recall@2")
+    for baseline, head, way in (("", "b less ''", "b is higher"), ("b", "'' less b", "b is higher")):
+        made = dr.plot.differences(dr.compare(scores, baseline=baseline, resamples=100))
+        lines = drawn(made, tmp_path).splitlines()
+        assert head in lines
+        assert {"'' is higher", "b is higher", "cannot be told apart"} <= set(lines)
+        assert ways(made) == [way]
+    diagnosis = dr.plot.differences(dr.diagnose(scores, [2], [], resamples=100))
+    assert set(ways(diagnosis)) == {"cannot be told apart"}  # naive_recall is the same in both
+
+
+def test_slices_that_were_not_judged_are_hollow(tmp_path: Path) -> None:
+    """They have their own words in the legend, which a chart without such slices does not have."""
+    language = pl.DataFrame({"query_id": [f"q{i}" for i in range(12)], "language": [*"aaaaaaaaabbc"]})
+    runs = {"x": log(*MANUAL, n=12), "y": log("manual", "faq", n=12)}
+    scores = dr.score(runs, labels(12), "doc_recall@2", queries=language)
+    made = dr.plot.differences(dr.compare(scores, by="language", min_n=2, resamples=100))
+    few = "too few units to judge"
+    assert ways(made) == ["y is higher", "cannot be told apart", few]
+    assert few in drawn(made, tmp_path).splitlines()
+    point = next(layer for layer in made.to_dict()["vconcat"][0]["hconcat"][0]["layer"] if "fill" in layer["encoding"])
+    fill = point["encoding"]["fill"]["scale"]
+    assert dict(zip(fill["domain"], fill["range"], strict=True))[few] == "white"
+    whole = dr.plot.differences(dr.compare(scores, by="language", min_n=1, resamples=100))
+    assert ways(whole) == ["y is higher", "cannot be told apart", "cannot be told apart"]
+    assert few not in drawn(whole, tmp_path)
+
+
 def marks(made: Any) -> set[str]:
     return {layer["mark"]["type"] for layer in made.to_dict()["spec"]["layer"]}
 
@@ -174,6 +222,8 @@ def test_names() -> None:
     alike = ["x" * 100, "x" * 90]
     first, second = theme.names(alike).values()
     assert second == f"{first} (2)"
+    assert theme.names(["", " ", "''"]) == {"": "''", " ": "' '", "''": "'' (2)"}
+    assert theme.shown(" " * 500) == f"'{' ' * 18}…{' ' * 18}…'"
     assert theme.names(["\n", "\\n"]) == {"\n": "\\n", "\\n": "\\n (2)"}
     assert all(len(name) <= theme.LONGEST for name in theme.names([LONG.format(1), "b"]).values())
 

@@ -128,11 +128,18 @@ def test_differences() -> None:
     told = dr.diagnose(two(10), [1, 2], [20], resamples=100)
     frame = frames.differences(told)
     assert_frame_equal(
-        frame.select("baseline", "candidate", "n_pairs", "delta", "ci_low", "ci_high", "prefers"),
-        told.deltas.select("baseline", "candidate", "n_pairs", "delta", "ci_low", "ci_high", "prefers"),
+        frame.select("baseline", "candidate", "n_pairs", "delta", "ci_low", "ci_high"),
+        told.deltas.select("baseline", "candidate", "n_pairs", "delta", "ci_low", "ci_high"),
     )
+    sides = {"w10": "baseline", "w20": "candidate", None: None}
+    assert frame["prefers"].to_list() == [sides[run] for run in told.deltas["prefers"]]
+    assert set(frame["prefers"]) == {"baseline", "candidate", None}
+    assert frame["judged"].to_list() == [True] * 8
     at_two = frame.filter(cut="2").select("measure", "delta", "prefers", "unit").rows()
-    assert at_two == [("naive_recall", 0.0, None, "hits per relevant document"), ("doc_recall", 0.5, "w20", "share")]
+    assert at_two == [
+        ("naive_recall", 0.0, None, "hits per relevant document"),
+        ("doc_recall", 0.5, "candidate", "share"),
+    ]
     assert frame.filter(cut="2docs").select("measure", "delta").rows() == [("doc_recall", 0.0)]
     assert frame.schema == frames.DIFFERENCES_SCHEMA
 
@@ -173,7 +180,7 @@ def test_funnel() -> None:
 def sliced(n: int = 3) -> dr.Scores:
     """Two languages; in the first both documents are first, in the other only one; q2 has no language."""
     hits = pl.concat([log("manual", "faq", n=1), log("manual", "x", n=n).filter(pl.col("query_id") != "q0")])
-    language = pl.DataFrame({"query_id": [f"q{i}" for i in range(n)], "language": ["en", "de", None][:n]})
+    language = pl.DataFrame({"query_id": [f"q{i}" for i in range(n)], "language": ["en", "de", *[None] * (n - 2)]})
     return dr.score({"b": hits, "a": log("x", n=n)}, labels(n), ["naive_recall@2", "doc_recall@2"], queries=language)
 
 
@@ -214,14 +221,32 @@ def test_differences_of_a_comparison() -> None:
     told = dr.compare(scores, resamples=100)
     frame = frames.differences(told)
     assert frame.select("measure", "cut", "slice", "n_pairs", "delta", "prefers", "unit").rows() == [
-        ("doc_recall", "2", None, 10, 0.5, "b", "share"),
-        ("distinct_docs", "2", None, 10, 1.0, "b", "documents"),
+        ("doc_recall", "2", None, 10, 0.5, "candidate", "share"),
+        ("distinct_docs", "2", None, 10, 1.0, "candidate", "documents"),
     ]
     assert told.table["p_adjusted"].max() < 0.05
     backwards = frames.differences(dr.compare(scores, baseline="b", resamples=100))
-    assert backwards["prefers"].to_list() == ["b", "b"]
+    assert backwards["prefers"].to_list() == ["baseline", "baseline"]
     few = dr.score({"a": log(*MANUAL), "b": log("manual", "faq")}, labels(), "doc_recall@2")
-    assert frames.differences(dr.compare(few, resamples=100))["prefers"].to_list() == [None]
+    assert frames.differences(dr.compare(few, resamples=100)).select("prefers", "judged").rows() == [(None, True)]
+
+
+def test_differences_of_runs_of_one_name() -> None:
+    """Two results whose runs are both called "run" are told apart by their side."""
+    old, new = (dr.score(hits, labels(10), "doc_recall@2") for hits in (log(*MANUAL, n=10), log("manual", "faq", n=10)))
+    for first, second, higher in ((old, new, "candidate"), (new, old, "baseline")):
+        frame = frames.differences(dr.compare(first, second, resamples=100))
+        assert frame.select("baseline", "candidate", "prefers").rows() == [("run", "run", higher)]
+
+
+def test_slices_with_too_few_pairs_are_not_judged() -> None:
+    """What was not tested is told from what was tested and cannot be told apart."""
+    found = dr.compare(sliced(9), by="language", min_n=2, measures="doc_recall@2", resamples=10)
+    assert frames.differences(found).select("slice", "n_pairs", "prefers", "judged").rows() == [
+        ("de", 1, None, False),
+        ("en", 1, None, False),
+        ("(no value)", 7, "candidate", True),
+    ]
 
 
 def test_differences_by_slice() -> None:

@@ -17,6 +17,7 @@ from docrecall.summary import MIN_N
 
 _PANEL, _WIDTH, _ROW = 150, 340, 22
 _SIGNED = "datum.value == 0 ? '0' : format(datum.value, '+,.2~f')"
+_FEW = "too few units to judge"
 MOST_SLICES = 30
 _Panel = alt.LayerChart | alt.FacetChart
 
@@ -32,7 +33,8 @@ def differences(
 
     Of a comparison by slices there is a line for each of the `most` largest ones. One row of panels for each pair of
     runs. Measures that are shares have one scale, others their own. Colour and shape say which run is higher, or that
-    they cannot be told apart. pairs, cuts and errors: as `frames.differences` tells.
+    they cannot be told apart. Hollow points are of slices with too few pairs to be judged. pairs, cuts and errors: as
+    `frames.differences` tells.
     """
     whole = frames.differences(found, pairs, cuts)
     frame, left_out = _largest(whole, "n_pairs", most)
@@ -72,18 +74,28 @@ def _largest(frame: pl.DataFrame, n: str, most: int) -> tuple[pl.DataFrame, list
 
 def _pair(frame: pl.DataFrame, whole: pl.DataFrame, *, alone: bool) -> alt.HConcatChart:
     """The panels of one pair. whole: the frame of all pairs, whose measures, scales and legend all rows share."""
-    ids = frame.row(0)[:2]
-    baseline, candidate = names(ids).values()
+    baseline, candidate = _sides(*frame.row(0)[:2])
     higher = (baseline, candidate) if alone else ("the baseline", "the candidate")
-    ways = {ids[0]: f"{higher[0]} is higher", ids[1]: f"{higher[1]} is higher", "": "cannot be told apart"}
-    data = frame.with_columns(way=pl.col("prefers").fill_null("").replace_strict(ways, return_dtype=pl.String))
+    ways = [f"{higher[0]} is higher", f"{higher[1]} is higher", "cannot be told apart"]
+    told = pl.col("prefers").replace_strict(["baseline", "candidate", None], ways, return_dtype=pl.String)
+    data = frame.with_columns(way=pl.when("judged").then(told).otherwise(pl.lit(_FEW)))
+    if not whole.filter(pl.col("delta").is_not_null())["judged"].all():
+        ways.append(_FEW)
     lines = whole["row"].unique(maintain_order=True).to_list()
     panels: list[_Panel] = []
     for name in whole["panel"].unique(maintain_order=True):
         rows = data.filter(panel=name).select("row", "way", "delta", "ci_low", "ci_high", "n_pairs")
-        panels.append(_panel(rows, name, _scale(whole, name), lines, list(ways.values()), first=not panels))
+        panels.append(_panel(rows, name, _scale(whole, name), lines, ways, first=not panels))
     head = alt.TitleParams(f"{candidate} less {baseline}", anchor="start", fontSize=12)
     return alt.hconcat(*panels, spacing=12).properties(title=head)
+
+
+def _sides(baseline: str, candidate: str) -> tuple[str, str]:
+    """How the two runs are called, which of two results may have the same name."""
+    of = names(list(dict.fromkeys([baseline, candidate])))
+    if baseline == candidate:
+        return f"{of[baseline]} (baseline)", f"{of[candidate]} (candidate)"
+    return of[baseline], of[candidate]
 
 
 def _scale(whole: pl.DataFrame, panel: str) -> tuple[str, alt.Scale]:
@@ -104,12 +116,19 @@ def _panel(
     y = alt.Y("row:N", title=None, sort=lines, scale=alt.Scale(domain=lines), axis=axis)
     x = alt.X("delta:Q", title=unit, scale=scale, axis=alt.Axis(labelExpr=_SIGNED, tickCount=3, labelOverlap=True))
     legend = alt.Legend(orient="bottom", title=None, labelLimit=0, symbolSize=90, columns=3)
-    colour = alt.Color("way:N", scale=alt.Scale(domain=ways, range=[VERMILLION, BLUE, GREY]), legend=legend)
-    shape = alt.Shape("way:N", scale=alt.Scale(domain=ways, range=["triangle-left", "triangle-right", "circle"]))
+    styles = {
+        "color": [VERMILLION, BLUE, GREY, GREY],
+        "fill": [VERMILLION, BLUE, GREY, "white"],
+        "shape": ["triangle-left", "triangle-right", "circle", "circle"],
+    }
+    scales = {name: alt.Scale(domain=ways, range=style[: len(ways)]) for name, style in styles.items()}
+    colour = alt.Color("way:N", scale=scales["color"], legend=legend)
+    fill = alt.Fill("way:N", scale=scales["fill"], legend=legend)
+    shape = alt.Shape("way:N", scale=scales["shape"], legend=legend)
     base = alt.Chart(rows).encode(y=y, color=colour)
     zero = alt.Chart(pl.DataFrame({"zero": [0]})).mark_rule(color="#444").encode(x=alt.X("zero:Q", scale=scale))
     bar = base.mark_rule(strokeWidth=2).encode(x=alt.X("ci_low:Q", scale=scale, title=unit), x2="ci_high:Q")
-    dot = base.mark_point(size=80, filled=True, opacity=1).encode(x=x, shape=shape, tooltip=rows.columns)
+    dot = base.mark_point(size=80, opacity=1).encode(x=x, fill=fill, shape=shape, tooltip=rows.columns)
     head = alt.TitleParams(shown(name), fontSize=11, fontWeight="normal")
     return alt.layer(zero, bar, dot).properties(title=head, width=_PANEL, height=_ROW * len(lines))
 

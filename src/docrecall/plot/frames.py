@@ -49,6 +49,7 @@ DIFFERENCES_SCHEMA = pl.Schema(
         "delta": pl.Float64(),
         **_ENDS,
         "prefers": pl.String(),
+        "judged": pl.Boolean(),
         "unit": pl.String(),
     }
 )
@@ -209,10 +210,11 @@ def differences(
 ) -> pl.DataFrame:
     """Give paired differences: baseline, candidate, measure (without its cut), cut, slice, n_pairs, delta, ci_low, ..
 
-    .. ci_high, prefers (the run that is higher, or null where the two cannot be told apart), unit (what a difference of
-    1 is). Runs of a comparison are told apart where the adjusted p is below 1 - level, those of a diagnosis by its own
-    rule. slice: null without slices. Rows stand in the order of `found`. pairs: (baseline, candidate), in order; None
-    takes all. cuts: such as `10`, `10docs` or `512tokens`; None takes all.
+    .. ci_high, prefers (the side that is higher, "baseline" or "candidate", for both may have a run of the same name;
+    null where the two cannot be told apart), judged (whether there are enough pairs: slices with fewer than min_n are
+    not tested), unit (what a difference of 1 is). Runs of a comparison are told apart where the adjusted p is below
+    1 - level, those of a diagnosis by its own rule. slice: null without slices. Rows stand in the order of `found`.
+    pairs: (baseline, candidate), in order; None takes all. cuts: such as `10`, `10docs` or `512tokens`; None takes all.
 
     Raises UsageError for pairs and cuts that are not there.
     """
@@ -241,19 +243,26 @@ def differences(
 
 def _deltas(found: Diagnosis | Comparison) -> list[dict[str, Any]]:
     if isinstance(found, Diagnosis):
-        return found.deltas.with_columns(slice=pl.lit(None, pl.String)).to_dicts()
+        side = pl.when(pl.col("prefers") == pl.col("candidate")).then(pl.lit("candidate")).otherwise(pl.lit("baseline"))
+        return found.deltas.with_columns(
+            slice=pl.lit(None, pl.String),
+            prefers=pl.when(pl.col("prefers").is_not_null()).then(side),
+            judged=pl.col("n_pairs") > 0,
+        ).to_dicts()
     table = found.table
     by = table.columns[table.columns.index("measure") + 1 : table.columns.index("n_pairs")]
     told = pl.col("p_adjusted") < 1 - found.level
-    higher = pl.when(pl.col("delta") > 0).then("candidate").otherwise("baseline")
+    higher = pl.when(pl.col("delta") > 0).then(pl.lit("candidate")).otherwise(pl.lit("baseline"))
     return table.with_columns(
-        slice=_slice(by) if by else pl.lit(None, pl.String), prefers=pl.when(told).then(higher)
+        slice=_slice(by) if by else pl.lit(None, pl.String),
+        prefers=pl.when(told).then(higher),
+        judged=pl.col("p").is_not_null(),
     ).to_dicts()
 
 
 def _difference(row: dict[str, Any]) -> dict[str, Any]:
     measure = parse(row["measure"])
-    same = ("baseline", "candidate", "slice", "n_pairs", "delta", "ci_low", "ci_high", "prefers")
+    same = ("baseline", "candidate", "slice", "n_pairs", "delta", "ci_low", "ci_high", "prefers", "judged")
     family = str(measure).removesuffix(f"@{measure.cut}")
     return {name: row[name] for name in same} | {"measure": family, "cut": str(measure.cut), "unit": unit_of(measure)}
 

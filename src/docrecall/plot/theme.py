@@ -23,8 +23,12 @@ MOST_BANDS = 6  # more bands than that hide each other
 
 
 def shown(text: str) -> str:
-    """A name on one line: a long one keeps its two ends, and nothing in it closes the script of a saved page."""
+    """A name on one line: a long one keeps its two ends, and nothing in it closes the script of a saved page.
+
+    A blank one, which nobody would see, stands in quotes.
+    """
     safe = re.sub(r"<(?=[/!])", r"\\x3c", printable(text, longest=10 * LONGEST))
+    safe = safe if safe.strip(" …") else f"'{safe}'"
     return safe if len(safe) <= LONGEST else f"{safe[: LONGEST // 2 - 1]}…{safe[-LONGEST // 2 :]}"
 
 
