@@ -183,6 +183,20 @@ def test_what_the_tables_do_not_tell_is_left_out_and_said() -> None:
     assert diagnose(log(["a"], tokens=0)).notes == ("tokens: no chunk has any, so there is no budget to compare at",)
 
 
+@pytest.mark.parametrize("counts", [[None, None], [5, None]])
+def test_tokens_that_are_not_in_every_row_are_left_out(counts: list[int | None]) -> None:
+    """As where nobody counted them: budgets cannot be had, and everything else is said. Asked for, they are missing."""
+    hits = log(["a", "b"], chunk_id=[1, 2])
+    counted = hits.with_columns(n_tokens=pl.Series(counts * N, dtype=pl.Int64))
+    told = diagnose(counted)
+    assert told.notes == (f"tokens: {N * counts.count(None)} rows of hits have no n_tokens",)
+    assert told.lines.select("cut", "doc_recall", "context_tokens").rows() == [("3", 1.0, None)]
+    chunks = pl.DataFrame({"chunk_id": [1, 2], "doc_id": ["a", "b"], "n_tokens": pl.Series(counts, dtype=pl.Int64)})
+    assert diagnose(hits, chunks=chunks).notes == (f"tokens: {counts.count(None)} rows of chunks have no n_tokens",)
+    with pytest.raises(dr.DataError, match="n_tokens"):
+        diagnose(counted, budgets=[100])
+
+
 def test_budgets_that_cannot_be_had() -> None:
     """A budget that is asked for needs tokens."""
     with pytest.raises(dr.DataError, match="n_tokens"):
@@ -229,6 +243,13 @@ def test_weights_weigh_means_and_differences() -> None:
     fine = pl.concat([log(["x"], 9), log(["a"]).filter(pl.col("query_id") == "q09")])
     told = diagnose({"a": log(["x"]), "b": fine}, queries=queries)
     assert row(told.deltas, measure="doc_recall@3")["delta"] == pytest.approx(0.5 * 5 / 14)
+
+
+def test_weights_that_are_all_0() -> None:
+    """Units are in both runs, and none weighs anything."""
+    queries = pl.DataFrame({"query_id": [f"q{i:02}" for i in range(N)], "weight": [0.0] * N})
+    found = row(diagnose({"a": log(["x"]), "b": log(["a"])}, queries=queries).verdicts, cut="3")
+    assert (found["short"], found["n_pairs"]) == ("all units in both runs have weight 0", N)
 
 
 def test_scores_that_have_all_measures_are_not_read_again(tmp_path: Path) -> None:

@@ -134,6 +134,19 @@ def test_slices_of_a_column() -> None:
     assert (row["ci_low"], row["ci_high"], row["ci_method"]) == stats.bootstrap_mean(english, unit_range=True)
 
 
+@pytest.mark.parametrize("values", [[["x"]], [{"f": "x"}], [b"x"]])
+def test_a_column_that_makes_no_slices(values: list[Any], tmp_path: Path) -> None:
+    """A list, a struct or a binary column is there, and is of a type that cannot part units."""
+    table = queries().with_columns(odd=pl.Series(values * queries().height))
+    table.write_parquet(tmp_path / "queries.parquet")
+    for given in (table, tmp_path / "queries.parquet"):
+        with pytest.raises(dr.UsageError, match="queries has a column odd, but lists, structs and binary"):
+            dr.score(hits(), qrels(), RECALL, queries=given).summary(by="odd")
+    renamed = dr.score(hits(), qrels(), RECALL, queries=queries(), map={"queries.tongue": "lang"})
+    with pytest.raises(dr.UsageError, match="lang, but it is read as tongue"):
+        renamed.summary(by="lang")
+
+
 def test_small_slices_are_shown_and_not_judged() -> None:
     """19 queries are too few by default, and enough where that is asked for."""
     scores = dr.score(hits(), qrels(), RECALL, queries=queries())

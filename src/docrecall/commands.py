@@ -35,15 +35,15 @@ def compare(
         bool,
         Parameter(
             negative="",
-            help="Show also the queries that were gained, lost, and kept by other documents; csv and parquet hold them "
-            "alone.",
+            help="Show also the queries whose value is higher (in data: gained), lower (lost), and kept by other "
+            "documents; csv and parquet hold them alone.",
         ),
     ] = False,
     format: Shown = "table",
     intervals: IntervalOptions | None = None,
     policies: Policies | None = None,
 ) -> int:
-    """Say whether a run is better, unit by unit, with intervals and tests. The Python twin is docrecall.compare.
+    """Say how runs differ, unit by unit, with intervals and tests. The Python twin is docrecall.compare.
 
     Either two folders that `docrecall score --out` wrote, or tables whose hits have several runs. Of folders, --by and
     --cluster need --queries or --requests again.

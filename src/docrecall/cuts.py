@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -47,7 +48,8 @@ def plan_diagnosis(
 ) -> DiagnosisPlan:
     """Decide what to look at. opened: the tables; None after `load`, where the cuts that were written are taken.
 
-    budgets: None takes multiples of the largest chunk. An empty list leaves out everything that reads tokens.
+    budgets: None takes multiples of the largest chunk, where every row says its tokens. An empty list leaves out
+    everything that reads tokens.
     """
     notes = []
     passages = covers_passages(given)
@@ -55,9 +57,11 @@ def plan_diagnosis(
         notes.append(f"passages: {NO_SPANS}")
     tokens = counts_tokens(given) and (budgets is None or len(budgets) > 0)
     if budgets is None:
+        gaps = _uncounted(opened) if tokens and opened is not None else ""
+        tokens = tokens and not gaps
         found = [] if not tokens else _budgets(opened) if opened is not None else _written(written)
-        if not counts_tokens(given):
-            notes.append(f"tokens: {NO_TOKENS}")
+        if not tokens:
+            notes.append(f"tokens: {gaps or NO_TOKENS}")
         elif not found:
             notes.append("tokens: no chunk has any, so there is no budget to compare at")
         budgets = found
@@ -78,12 +82,24 @@ def _measures(cut: Cut, left_out: Collection[str]) -> Iterator[tuple[str, Measur
             yield column, Measure("doc_recall", Cut("docs", cut.k))
 
 
-def _budgets(opened: Inputs) -> list[int]:
-    """Several of the largest chunk of all runs; none where no chunk has tokens."""
+def _counting(opened: Inputs) -> list[Table]:
+    """The tables that say the tokens of hits: logs, and the table of chunks where a log does not."""
     chunks = opened.tables.get("chunks")
     own = [log for log in opened.logs if all("n_tokens" in part.schema for part in log.parts)]
-    tables = own if len(own) == len(opened.logs) or chunks is None else [*own, chunks]
-    largest = max(map(_largest, tables), default=0)
+    return own if len(own) == len(opened.logs) or chunks is None else [*own, chunks]
+
+
+def _uncounted(opened: Inputs) -> str:
+    """Say how many rows have no number of tokens, which a budget needs in each; nothing where all have."""
+    nulls: Counter[str] = Counter()
+    for table in _counting(opened):
+        nulls[table.spec.name] += sum(p.null_count("n_tokens") for p in table.parts if "n_tokens" in p.schema)
+    return " and ".join(f"{n:,} rows of {name} have no n_tokens" for name, n in nulls.items() if n)
+
+
+def _budgets(opened: Inputs) -> list[int]:
+    """Several of the largest chunk of all runs; none where no chunk has tokens."""
+    largest = max(map(_largest, _counting(opened)), default=0)
     return [n * largest for n in _LARGEST_CHUNKS if 0 < n * largest <= LARGEST_K]
 
 

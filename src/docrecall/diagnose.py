@@ -104,7 +104,7 @@ def diagnose(
     and requests of one query are resampled together; with `unit="query"`, and where runs share no request, queries are
     paired. A run is preferred where the interval excludes 0 and at least 6 units differ (at 95 %), since a sign test of
     fewer could not tell. Where the scores lack a measure the tables are read once more; passages are left out where no
-    evidence was given or nothing says what chunks cover, tokens where nobody counted them.
+    evidence was given or nothing says what chunks cover, tokens where nobody counted them in every row.
 
     Raises UsageError for arguments that have no meaning, and after `load` when measures are missing; DataError when
     budgets are asked for and the log does not say how many tokens its chunks have.

@@ -1,4 +1,7 @@
-"""Which queries a change gained and lost, and which keep their value by other documents."""
+"""Which queries have a higher or a lower value after a change, and which keep their value by other documents.
+
+`gained` is a higher value and `lost` a lower one, whatever the measure: of repeats or tokens more is not better.
+"""
 
 from __future__ import annotations
 

@@ -69,6 +69,9 @@ class Tags(NamedTuple):
             raise UsageError(f"queries and requests both have a column {shown}: write queries.{shown} or the other.")
         if not self.tables:
             raise UsageError(f"{shown} is a column of queries or requests, and neither is at hand. {self._remedy()}")
+        for t in tables.values():
+            if name in t.parts[0].names and name not in UNIT:
+                raise UsageError(f"{t.spec.name} has a column {shown}, but {_no_slices(t, name)}")
         known = [c for t in self.tables.values() for c in t.parts[0].schema if c not in UNIT]
         have = ", ".join(printable(c) for c in known[:40]) or "none"
         more = "" if len(self.tables) == len(_SOURCES) else f" {self._remedy()}" if self.files else ""
@@ -101,6 +104,16 @@ def open_tags(given: Mapping[str, Any], maps: Mappings, key: pl.Schema, options:
                     "both sides; nothing is cast for you."
                 )
     return opened
+
+
+def _no_slices(table: Table, name: str) -> str:
+    """Why a column that is there cannot part units, and what to do."""
+    fed = [c for c, source in table.parts[0].tmap.columns if name in {n.split(".")[0] for n in source.names}]
+    if fed:
+        return f"it is read as {', '.join(map(printable, fed))}. Slice by that name, or copy the column."
+    if name.startswith("__"):
+        return "names that start with __ make no slices. Give it another name (map=, --map)."
+    return "lists, structs and binary make no slices. Give it as text, a number or a date, or map a field of a struct."
 
 
 def _rows(table: Table, column: str, *, rejecting: bool) -> pl.DataFrame:

@@ -14,9 +14,10 @@ Way = Literal[-1, 0, 1]
 class Delta:
     """The paired difference of one measure, candidate less baseline.
 
-    noun: what the measure counts, in the plural. value: None where no unit has a value in both runs. low, high: its
-    interval; None below two units. n: units in both. n_differ: those (or clusters of them) in which it is not 0.
-    way: 1 where the candidate is told to be better, -1 where the baseline is, 0 where neither is.
+    noun: what the measure counts, in the plural. value: None where no unit has a value in both runs, or
+    none of them weighs anything. low, high: its interval; None below two units. n: units in both. n_differ: those (or
+    clusters of them) in which it is not 0. way: 1 where the candidate is told to be higher, -1 where the baseline is,
+    0 where neither is.
     """
 
     noun: str
@@ -54,7 +55,7 @@ def least_units(level: float) -> int:
 def gain(naive: Delta, docs: Delta) -> str:
     """Say what the naive difference is made of: distinct documents, and repeats, which are the rest of it."""
     if docs.value is None or naive.value is None:
-        return "no unit is scored in both runs"
+        return "all units in both runs have weight 0" if docs.n and naive.n else "no unit is scored in both runs"
     if not naive.n_differ and not docs.n_differ:
         return "no unit differs"
     word = "gain" if naive.way > 0 else "loss"

@@ -104,6 +104,20 @@ def test_csv_markdown_and_parquet(argv: list[str], capsysbinary: pytest.CaptureF
     assert r"| doc_recall@1 | d\[e\] | 10 |" in text
 
 
+def test_more_is_not_better_in_print(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Heads and lists say higher and lower, which holds for repeats and tokens too."""
+    argv = [flag for flag in argv if not flag.startswith("--measure")]
+    for shown in ("table", "markdown"):
+        out = printed(
+            capsys, "compare", *argv, "--baseline=old", "--measure=repeat_share@1", "--measure=doc_recall@1", "--flips",
+            f"--format={shown}",
+        )  # fmt: skip
+        assert "higher / equal / lower" in out
+        assert "12 higher, 3 lower" in out
+        for word in ("better", "worse", "gained", "lost"):
+            assert word not in out
+
+
 def test_folders(
     folders: list[str], tables: dict[str, Path], argv: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 import docrecall as dr
 from docrecall.report import html
 from docrecall.report.blocks import Lines, Table
-from tests.small import hits, qrels
+from tests.small import hits, qrels, queries
 
 NASTY = "</td></table></div><script>alert(1)</script><img src=x onerror=alert(1)>&amp;\"'\x1b\u202e"
 TAGS = {"div", "style", "strong", "table", "caption", "thead", "tbody", "tr", "th", "td", "ul", "li", "p"}
@@ -80,6 +80,14 @@ def test_scores_show_their_account() -> None:
     assert "Scores: 2 runs, 4 of 4 units scored, 2 measures" in text
     assert "0.5000 [0.000, 1.000]" in text
     assert "a: 2 of 2 units scored" in text
+    assert "qrels: 2 rows read = 2 used" in text
+
+
+def test_weights_that_are_all_0_are_said() -> None:
+    """There is no mean then, and the rest is shown."""
+    scores = dr.score(hits(), qrels(), "doc_recall@1", queries=queries(weight=[0.0, 0.0]))
+    text = Page(scores._repr_html_()).text
+    assert "run: all weights of 2 values are 0, so there is no mean" in text
     assert "qrels: 2 rows read = 2 used" in text
 
 

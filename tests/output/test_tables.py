@@ -53,10 +53,20 @@ def test_latex_sets_text_as_it_is(text: str, expected: str) -> None:
         ("a|b", r"a\|b"),
         ("<b>&lt;", r"\<b\>\&lt;"),
         ("~~x~~ *y* `z` [l](u) #", r"\~\~x\~\~ \*y\* \`z\` \[l\](u) \#"),
+        ("$a$ b", r"\$a\$ b"),
+        ("@name, (x)@10 and a@b", "`@name`, (x)`@10` and a@b"),
+        ("`@x`", r"\``@x`\`"),
+        ("- a - b", r"\- a - b"),
+        ("+ a", r"\+ a"),
+        ("--- x", r"\--- x"),
+        ("1. a 2. b", r"1\. a 2. b"),
+        ("12) a", r"12\) a"),
+        ("-0.031 [-0.049, -0.014]", r"-0.031 \[-0.049, -0.014\]"),
+        ("1.5 +0.3", "1.5 +0.3"),
     ],
 )
 def test_markdown_shows_text_as_it_is(text: str, expected: str) -> None:
-    """Nothing that is emphasis, a link, an entity or a tag in Markdown is one here."""
+    """Nothing that is emphasis, a link, a formula, a list, an entity, a tag or a mention in Markdown is one here."""
     assert markdown_escape(text) == expected
 
 
@@ -93,7 +103,7 @@ def test_latex_reads_no_options() -> None:
 def test_markdown_table() -> None:
     """Words to the left, numbers to the right, a list below."""
     blocks = [Table(["cut", "n"], [["@3", "1"]], caption="a less b:"), Lines(["x|y"])]
-    assert to_markdown(blocks) == "a less b:\n\n| cut | n |\n|---|---:|\n| @3 | 1 |\n\n- x\\|y"
+    assert to_markdown(blocks) == "a less b:\n\n| cut | n |\n|---|---:|\n| `@3` | 1 |\n\n- x\\|y"
 
 
 def test_runs_stand_beside_each_other() -> None:

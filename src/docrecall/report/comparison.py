@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -23,6 +24,7 @@ from docrecall.show import printable
 
 Format = Literal["json", "csv", "markdown", "latex", "parquet"]
 _SHOWN = 20  # flips of a measure that a terminal is given
+_CHANGE = {"gained": "higher", "lost": "lower"}  # in print: more is not better in every measure
 
 
 def as_plain(told: Comparison, *, flips: bool = False) -> dict[str, Any]:
@@ -130,7 +132,7 @@ _HEADS = (
     "difference",
     "p",
     "adjusted",
-    "better / same / worse",
+    "higher / equal / lower",
     "effect",
     "could see",
 )
@@ -198,19 +200,19 @@ def flip_grids(told: Comparison) -> Iterator[tuple[str, list[str], list[list[str
     for (baseline, candidate, measure), rows in told.flips.partition_by(
         "baseline", "candidate", "measure", as_dict=True, maintain_order=True
     ).items():
-        counts = dict(rows["change"].cast(pl.String).value_counts().iter_rows())
-        said = ", ".join(f"{n:,} {name}" for name, n in sorted(counts.items()))
+        changes = [_CHANGE.get(change, change) for change in rows["change"]]
+        said = ", ".join(f"{n:,} {name}" for name, n in sorted(Counter(changes).items()))
         more = f"; the first {_SHOWN} are shown" if rows.height > _SHOWN else ""
         cells = [
             [
-                row["change"],
+                change,
                 *(_text(row[c]) for c in key),
                 number(row["value_baseline"]),
                 number(row["value_candidate"]),
                 _documents(row["docs_baseline"]),
                 _documents(row["docs_candidate"]),
             ]
-            for row in rows.head(_SHOWN).to_dicts()
+            for change, row in zip(changes, rows.head(_SHOWN).to_dicts(), strict=False)
         ]
         yield (
             f"{measure}, {printable(candidate)} less {printable(baseline)}: {said}{more}",

@@ -34,6 +34,15 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+_SPECIAL = re.compile(r"(?<!\w)@[A-Za-z0-9][A-Za-z0-9-]*|[\\`*\[\]<>|#~&$]|(?<![^\W_])_|_(?![^\W_])")
+_BEGINS_LIST = re.compile(r"^(\s*)(?:([-+])(?=[-+\s]|$)|(\d{1,9})([.)])(?=\s|$))")
+
+
 def escape(text: str) -> str:
-    """Text that Markdown shows as it is. Underscores inside words mean nothing there, and measures keep theirs."""
-    return re.sub(r"([\\`*\[\]<>|#~&]|(?<![^\W_])_|_(?![^\W_]))", r"\\\1", text)
+    """Text that Markdown shows as it is. Underscores inside words mean nothing there, and measures keep theirs.
+
+    A name after @ is set as code: sites that notify people by it look past backslashes, and leave code alone.
+    At the begin of an item, signs and numbers that would begin another list do not.
+    """
+    shown = _SPECIAL.sub(lambda found: f"`{found[0]}`" if len(found[0]) > 1 else f"\\{found[0]}", text)
+    return _BEGINS_LIST.sub(lambda m: f"{m[1]}{m[3] or ''}\\{m[2] or m[4]}", shown)

@@ -126,7 +126,9 @@ def limits(scores: Scores) -> list[str]:
     lines = {}
     for row in scores.summary().to_dicts():
         run = printable(row["run_id"])
-        if row["n"] and row["n_eff"] != row["n"]:
+        if row["n"] and row["n_eff"] is None:
+            lines[run, "weights"] = f"{run}: all weights of {row['n']:,} values are 0, so there is no mean"
+        elif row["n"] and row["n_eff"] != row["n"]:
             lines[run, "weights"] = (
                 f"{run}: means are weighed; {row['n']:,} values tell as much as {row['n_eff']:,.1f} of equal weight"
             )
