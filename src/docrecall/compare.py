@@ -1,4 +1,4 @@
-"""Is it really better: two runs, unit by unit, with intervals and tests."""
+"""Do two runs differ: unit by unit, with intervals and tests."""
 
 from __future__ import annotations
 
@@ -77,6 +77,7 @@ class Comparison(Displayed):
     def flips(self) -> pl.DataFrame:
         """The pairs that changed: gained, lost, and equal in value but by different documents.
 
+        Gained means a higher value, which of measures such as repeat_share is nothing to wish for.
         One row per pair of runs, measure and unit: baseline, candidate, measure, [request_id], query_id, change
         ("gained", "lost", "other documents"), value_baseline, value_candidate, docs_baseline, docs_candidate: the
         relevant documents that were found inside the cut, best first, for which the tables are read once more. Results
