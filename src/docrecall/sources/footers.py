@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -69,17 +70,9 @@ def null_count(file: FileRef, footer: Footer, column: str) -> int | None:
 
     Raises InputError for a file that changed, ValueError for statistics that contradict the columns.
     """
-    import pyarrow.parquet as pq  # noqa: PLC0415 - as above
-
-    told = footer.kept
+    told = _metadata(file) if footer.kept is None else footer.kept
     if told is None:
-        try:
-            with file.open() as handle:
-                told = pq.ParquetFile(handle).metadata
-        except NotImplementedError:
-            return None
-        except (OSError, ValueError) as error:
-            raise error if isinstance(error, InputError) else ValueError("the footer cannot be read") from None
+        return None
     names = [told.schema.column(i).path for i in range(told.num_columns)]
     if column not in names:
         return None
@@ -91,6 +84,33 @@ def null_count(file: FileRef, footer: Footer, column: str) -> int | None:
     if all(chunk.is_stats_set and chunk.statistics.has_null_count for chunk in chunks):
         return int(sum(chunk.statistics.null_count for chunk in chunks))
     return None
+
+
+def row_group_ends(file: FileRef) -> list[int]:
+    """The number of rows up to the end of each row group; none where they cannot be told.
+
+    Raises InputError for a file that changed.
+    """
+    try:
+        told = _metadata(file)
+    except ValueError:
+        return []
+    return [] if told is None else list(accumulate(told.row_group(g).num_rows for g in range(told.num_row_groups)))
+
+
+def _metadata(file: FileRef) -> Any:
+    """The footer by pyarrow; None where it is of what pyarrow does not read. ValueError for one that is damaged."""
+    import pyarrow.parquet as pq  # noqa: PLC0415 - as above
+
+    try:
+        with file.open() as handle:
+            return pq.ParquetFile(handle).metadata
+    except InputError:
+        raise
+    except NotImplementedError:
+        return None
+    except OSError as error:
+        raise ValueError("the footer cannot be read") from error
 
 
 def _unreadable(file: FileRef) -> InputError:

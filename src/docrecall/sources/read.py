@@ -15,7 +15,7 @@ from docrecall.show import printable
 from docrecall.sources import beir
 from docrecall.sources.apply import is_lazy, wanted
 from docrecall.sources.files import FileRef, list_files, scan_files
-from docrecall.sources.footers import Footer, null_count, read_footer
+from docrecall.sources.footers import Footer, null_count, read_footer, row_group_ends
 from docrecall.sources.formats import Read
 from docrecall.sources.mapping import TableMap
 from docrecall.sources.spool import Folder
@@ -158,15 +158,8 @@ def _sources(every: pl.Schema, spec: TableSpec, tmap: TableMap) -> pl.Schema:
 
 def _row_groups(file: FileRef, rows: pl.Series) -> pl.Series:
     """Where rows stand in a Parquet file: in which row group, if there are several."""
-    import pyarrow.parquet as pq  # noqa: PLC0415 - as above
-
-    with file.open() as handle:
-        try:
-            footer = pq.ParquetFile(handle).metadata
-        except (NotImplementedError, OSError, ValueError):
-            return pl.Series([file.name] * len(rows), dtype=pl.String)
-        ends = pl.Series([footer.row_group(g).num_rows for g in range(footer.num_row_groups)], dtype=pl.Int64).cum_sum()
-    if len(ends) == 1:
+    ends = pl.Series(row_group_ends(file), dtype=pl.Int64)
+    if len(ends) <= 1:
         return pl.Series([file.name] * len(rows), dtype=pl.String)
     group = (ends.search_sorted(rows, side="right") + 1).cast(pl.String)
     return pl.select(pl.lit(f"{file.name}, row group ") + group + f" of {len(ends)}").to_series()
