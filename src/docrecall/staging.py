@@ -121,8 +121,8 @@ class StagedFolder:
         manifest = manifest | {"files": {name: fingerprint(self.files / name) for name in names}}
         (self.files / MANIFEST).write_text(seal(manifest), encoding="utf-8")
         for name in [*names, MANIFEST]:
-            _sync(self.files / name)
-        _sync(self.files)
+            sync(self.files / name)
+        sync(self.files)
         if not self.target.exists():
             self.target.parent.mkdir(parents=True, exist_ok=True)
             try:
@@ -131,7 +131,7 @@ class StagedFolder:
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                     raise
             else:
-                _sync(self.target.parent)
+                sync(self.target.parent)
                 return
         self._refuse_foreign()  # again: it may be there only since another run ended
         self._replace(names)
@@ -166,7 +166,7 @@ def write_whole(path: Path, content: bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-    _sync(path.parent)
+    sync(path.parent)
 
 
 def seal(content: dict[str, Any]) -> str:
@@ -207,7 +207,8 @@ def as_json(value: dict[str, Any]) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

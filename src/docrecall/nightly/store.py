@@ -31,7 +31,7 @@ import polars as pl
 from docrecall.errors import InputError, LockedError, OutputError
 from docrecall.report.structured import SCHEMA_VERSION
 from docrecall.show import printable
-from docrecall.staging import MANIFEST, fingerprint, named, read_sealed, seal, sweep, write_whole
+from docrecall.staging import MANIFEST, fingerprint, named, read_sealed, seal, sweep, sync, write_whole
 from docrecall.store import RESULTS
 
 NIGHTS, STAGING, RUNS, VERDICT, HISTORY = "nights", ".staging", "runs", "verdict.json", "history.parquet"
@@ -223,10 +223,6 @@ def _make(folder: Path) -> None:
     missing = [p for p in (folder, *folder.parents) if not p.exists()]
     for path in reversed(missing):
         path.mkdir(exist_ok=True)
-        above = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(above)
-        finally:
-            os.close(above)
+        sync(path.parent)
     if folder.is_symlink():
         raise OutputError(f"{printable(folder)} is a link; a folder of the store was expected.")
