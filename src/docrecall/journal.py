@@ -23,7 +23,7 @@ from docrecall.tables import sorted_by, unit_key
 UNITS = "units.parquet"
 _RECORD = "record.json"
 _SIZES = "sizes.json"
-_FRAMES = ("batch", "rejected", "batch_findings", "gold_chunks", "altered_docs", "findings")
+_FRAMES = ("batch", "rejected", "batch_findings", "gold_chunks", "findings")
 _COUNTS = tuple(f.name for f in fields(BatchScores) if f.type in ("int", "bool"))
 
 
@@ -58,7 +58,6 @@ class Journal:
             "rejected": pl.DataFrame() if batch.rejected is None else batch.rejected,
             "batch_findings": findings.merge(batch.findings),
             "gold_chunks": scores.gold_chunks,
-            "altered_docs": scores.altered_docs.to_frame("doc_id"),
             "findings": findings.merge(scores.findings),
         }
         for name, frame in frames.items():
@@ -102,7 +101,6 @@ def _read(folder: Path) -> tuple[Batch, BatchScores]:
     scores = BatchScores(
         units=pl.read_parquet(folder / UNITS, glob=False),
         gold_chunks=frames["gold_chunks"],
-        altered_docs=frames["altered_docs"]["doc_id"],
         findings=[frames["findings"]],
         **record,
     )

@@ -53,7 +53,6 @@ class Ledger:
         for run in [*self.asked, *sorted(named)]:
             self._units.setdefault(run, [])
         self._lost: list[pl.DataFrame] = []
-        self._altered: list[pl.Series] = []
         self._asked_queries: list[pl.Series] = []
         # Without a list and without requests every run is asked every labelled query.
         unlisted = known.labels.queries is None and requests is None and not known.by_request
@@ -108,7 +107,6 @@ class Ledger:
         self.findings += scores.findings
         if not self._all_asked:
             self._asked_queries.append(scores.units["query_id"].unique())
-        self._altered.append(scores.altered_docs)
         self._gold_chunks.append(scores.gold_chunks)
         self._matches += scores.n_matches
         self._hit_units += scores.hit_units
@@ -137,8 +135,7 @@ class Ledger:
                 matters = "documents" in depends
                 self.findings += no_shared_document(self._known, self._labelled_hit_units, matters=matters)
             self.findings += near_queries(queries, self._known)
-            altered = pl.concat(self._altered).unique()
-            self.findings += near_documents(self._known, altered)
+            self.findings += near_documents(self._known)
             self.findings += no_shared_chunk(self._known, pl.concat(self._gold_chunks), matters="chunks" in depends)
         if self._outside and not self._hit_units and self._known.labels.requests is not None:
             self.findings += no_shared_request(self._known.labels.requests, self._units)

@@ -57,31 +57,36 @@ def test_a_batch_that_lacks_rows_of_its_units_is_an_error():
     units = pl.DataFrame({"run_id": ["r"], "query_id": ["a"], "n_hits": [3], "n_gaps": [0], "rejected": [False]})
     batch = Batch(units, rows(("a", 1, "x"), ("a", 2, "y")).lazy())
 
-    with pytest.raises(SplitUnitError, match="3 rows was read as 2"):
-        match(batch, labels(("a", "x", 1)), of_hits=(), of_rows={"rank", "doc_id"}, passages=False)
+    with pytest.raises(SplitUnitError, match="3 rows was read as another number"):
+        match(batch, labels(("a", "x", 1)), of_hits=set(), of_rows={"rank", "doc_id"}, passages=False)
 
 
+@pytest.mark.parametrize("gap", [True, False], ids=["a rank is left out", "ranks are not read"])
 @pytest.mark.parametrize("all_rows", [True, False])
-def test_hits_meet_labels_of_their_own_unit(all_rows: bool):
+def test_hits_meet_labels_of_their_own_unit(all_rows: bool, gap: bool):
     """A document is judged where its own query judges it, by exact ids; units without rows may stand anywhere."""
     units = pl.DataFrame(
         {
             "run_id": ["r"] * 3,
             "query_id": ["a", "none", "b"],
             "n_hits": [3, 0, 2],
-            "n_gaps": [0] * 3,
+            "n_gaps": [int(gap), 0, 0],
             "rejected": [False] * 3,
         }
     )
-    log = rows(("a", 1, "x"), ("a", 2, "y"), ("a", 4, "x"), ("b", 1, "y"), ("b", 2, "x"))
+    log = rows(("a", 1, "x"), ("a", 2, "y"), ("a", 3 + gap, "x"), ("b", 1, "y"), ("b", 2, "x"))
     gold = labels(("a", "x", 2), ("b", "y", 1), ("none", "x", 1))
 
     met = match(
-        Batch(units, log.lazy()), gold, of_hits=(), of_rows={"rank", "doc_id"} if all_rows else (), passages=False
+        Batch(units, log.lazy()),
+        gold,
+        of_hits=set(),
+        of_rows={"rank", "doc_id"} if all_rows else set(),
+        passages=False,
     )
 
     found = zip(met.hit_row.tolist(), met.hits["rank"].to_list(), met.grade[met.hit_target].tolist(), strict=True)
-    assert list(found) == [(0, 1, 2), (2, 4, 2), (3, 1, 1)]
+    assert list(found) == [(0, 1, 2), (2, 3 + gap, 2), (3, 1, 1)]
     assert met.met.tolist() == [0, 1, 2]
     assert met.starts.tolist() == [0, 3, 3, 5]
 
@@ -93,7 +98,9 @@ def test_distinct_documents_are_counted_before_each_row():
     )
     log = rows(("a", 1, "x"), ("a", 2, "x"), ("a", 3, "y"), ("b", 1, "x"), ("b", 2, "y"))
 
-    met = match(Batch(units, log.lazy()), labels(("a", "x", 1)), of_hits=(), of_rows={"rank", "doc_id"}, passages=False)
+    met = match(
+        Batch(units, log.lazy()), labels(("a", "x", 1)), of_hits=set(), of_rows={"rank", "doc_id"}, passages=False
+    )
 
     assert met.docs_before.tolist() == [0, 1, 1, 2, 3, 4]
     assert met.row_unit.tolist() == [0, 0, 0, 1, 1]

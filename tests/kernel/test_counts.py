@@ -27,7 +27,7 @@ LABELS = labels(("a", "x", 1), ("a", "y", 2), ("a", "w", 1), ("a", "v", 0), ("b"
 
 
 def counts(cut: Cut, min_relevance: int = 1) -> CutCounts:
-    matched = match(Batch(UNITS, HITS.lazy()), LABELS, of_hits=(), of_rows=EVERY, passages=False)
+    matched = match(Batch(UNITS, HITS.lazy()), LABELS, of_hits=set(), of_rows=EVERY, passages=False)
     return CutCounts(Placed(Family(matched, cut.unit), min_relevance), cut)
 
 
@@ -138,7 +138,7 @@ def test_steps_without_terms():
 def test_counts_that_few_rows_can_tell_are_the_same_with_all_rows(cut: Cut):
     """What is said not to look at every row does not change when only rows of judged documents are brought in."""
     of_rows = of_every_row("found", cut.unit)
-    matched = match(Batch(UNITS, HITS.lazy()), LABELS, of_hits=(), of_rows=of_rows, passages=False)
+    matched = match(Batch(UNITS, HITS.lazy()), LABELS, of_hits=set(), of_rows=of_rows, passages=False)
     few, every = CutCounts(Placed(Family(matched, cut.unit), 1), cut), counts(cut)
 
     names = ["relevant", "places", "found", "first_place", "precision_sum", "gain", "ideal_gain", "judged"]

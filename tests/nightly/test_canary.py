@@ -93,10 +93,9 @@ def test_smallest_are_kept_over_batches() -> None:
 
     units = pl.DataFrame({"run_id": ["a"] * 40, "query_id": [f"q{k}" for k in range(40)], "status": "scored"})
     nothing = pl.DataFrame()
-    empty = pl.Series(dtype=pl.String)
 
     def of(rows: pl.DataFrame) -> BatchScores:
-        return BatchScores(rows, 0, 0, 0, 0, 0, met=True, gold_chunks=nothing, altered_docs=empty, findings=[])
+        return BatchScores(rows, 0, 0, 0, 0, 0, met=True, gold_chunks=nothing, findings=[])
 
     drawn = []
     for parts in ([units], [units[:13], units[13:14], units[14:]], [units.reverse()]):

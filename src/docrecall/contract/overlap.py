@@ -13,10 +13,11 @@ from docrecall.contract.known import Known
 from docrecall.contract.lookup import DEFAULT_RUN
 from docrecall.errors import DataError
 from docrecall.show import printable
-from docrecall.sources.table import collect
+from docrecall.sources.table import Table, collect
 from docrecall.tables import UNIT
 
 MANY = 20  # from so many units on, nothing in common is no coincidence
+_FIRST_ROWS = (1_000_000, 8_000_000)
 
 
 def refuse_no_shared_query(hit_queries: Iterable[pl.Series], known: Known) -> None:
@@ -147,21 +148,50 @@ def near_queries(hit_queries: Sequence[pl.Series], known: Known) -> list[pl.Data
     return [_finding(known, "query_id", near, near)] if len(near) else []
 
 
-def near_documents(known: Known, altered: pl.Series) -> list[pl.DataFrame]:
-    """The same for document ids. altered: the ids in hits that trimming or NFC would change."""
+def near_documents(known: Known) -> list[pl.DataFrame]:
+    """The same for document ids. Where every label has a hit among the first rows, no others are looked at."""
     qrels = known.labels.qrels
     labels = qrels["doc_id"]
-    if labels.dtype != pl.String:
+    if labels.dtype != pl.String or labels.is_empty():
         return []
+    unseen = labels
+    for n_rows in _FIRST_ROWS:
+        unseen = _without_hit(unseen, known.logs[0], n_rows)
+        if unseen.is_empty():
+            return []
 
     def present(ids: pl.Series) -> pl.Series:
         among = pl.col("doc_id").is_in(ids.implode())
         found = [log.read(["doc_id"], where=among)["doc_id"].unique() for log in known.logs]
         return pl.concat(found).unique()
 
-    near = _near(labels, altered, present)
+    near = _near(unseen, _altered_documents(known), present)
     queries = qrels.filter(pl.col("doc_id").is_in(near.implode()))["query_id"].unique() if len(near) else near
     return [_finding(known, "doc_id", near, queries)] if len(near) else []
+
+
+def _without_hit(labels: pl.Series, log: Table, n_rows: int) -> pl.Series:
+    """The document ids that the first rows of a log do not have, each once."""
+    parts = next(log.handfuls())
+    docs = log.scan(parts, ["doc_id"]).head(n_rows)
+    docs = docs if len(labels) > n_rows else docs.filter(pl.col("doc_id").is_in(labels.implode()))
+    seen = collect(docs.unique(), parts)["doc_id"]
+    return labels.filter(~labels.is_in(seen.implode())).unique()
+
+
+def _altered_documents(known: Known) -> pl.Series:
+    """The document ids in hits that trimming or NFC would change, each once.
+
+    A scan of its own, which looks at dictionaries of pages and not at every row: joined by an `or` to another filter,
+    or asked of rows that are held already, it costs four times as much. The second condition is for what was collected:
+    the optimizer would make one filter of two, and then normalise every id.
+    """
+    found = [
+        _altered(collect(log.scan(parts, ["doc_id"]).filter(is_odd("doc_id")).unique(), parts)["doc_id"])
+        for log in known.logs
+        for parts in log.handfuls()
+    ]
+    return pl.concat(found).unique()
 
 
 def _near(labels: pl.Series, altered: pl.Series, present: Callable[[pl.Series], pl.Series]) -> pl.Series:

@@ -25,7 +25,7 @@ def of_every_row(count: str, unit: CutUnit) -> frozenset[str]:
     needed = set(_OF_UNIT.get(unit, ()))
     if count in _ALWAYS_DOCS or (unit == "docs" and count not in ("places", "ideal_gain", "chunk_ids", "ids")):
         needed.add("doc_id")
-    if unit == "chunks" and count in ("chunks", "tokens", "given_text"):
+    if unit == "chunks" and count in _ALWAYS_DOCS | {"chunks", "tokens", "given_text"}:
         needed.add("rank")
     if count == "tokens":
         needed.add("n_tokens")

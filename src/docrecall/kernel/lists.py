@@ -33,7 +33,7 @@ def lists_of(batch: Batch, labels: Labels, options: Options) -> Iterator[UnitLis
     scores: None where the batch has none.
     """
     of_rows = {"rank", "doc_id", *(batch.columns & {"score"})}
-    matched = match(batch, labels, of_hits=(), of_rows=of_rows, passages=False)
+    matched = match(batch, labels, of_hits=set(), of_rows=of_rows, passages=False)
     units = with_status(labels.annotate(batch.units), matched, options)
     relevant: defaultdict[int, set[Any]] = defaultdict(set)
     named = matched.labels.filter(pl.col("relevance") >= options.min_relevance)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,13 +11,12 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from docrecall.contract.ids import is_odd, tidy
 from docrecall.errors import SplitUnitError
 from docrecall.kernel.batch import Batch
 from docrecall.kernel.labels import Labels
 from docrecall.kernel.steps import Ideal
 from docrecall.measures.definition import Ints
-from docrecall.sources.table import blame, collect
+from docrecall.sources.table import collect
 
 _QUERY_SEED, _DOC_SEED = 1, 2
 Mask = npt.NDArray[np.bool_]
@@ -32,7 +31,6 @@ class Matched:
     targets: how many distinct (unit, doc_id) labels and passages name; the first ones are the labels.
     hits: row, rank, target and what is needed of the rows that hold such a document, by row.
     rows: of every row rank, doc_id and what else was asked for; None when nothing was.
-    altered_docs: document ids of the rows that trimming or NFC would change, each once.
     """
 
     units: pl.DataFrame
@@ -41,7 +39,6 @@ class Matched:
     passages: pl.DataFrame | None
     hits: pl.DataFrame
     rows: pl.DataFrame | None
-    altered_docs: pl.Series
 
     def of_every_row(self, column: str) -> pl.Series:
         """A column of all rows, which must have been asked for."""
@@ -209,7 +206,7 @@ def _lists(docs: pl.Series, offsets: Ints) -> pl.Series:
 
 
 def match(
-    batch: Batch, labels: Labels, *, of_hits: Collection[str], of_rows: Collection[str], passages: bool
+    batch: Batch, labels: Labels, *, of_hits: AbstractSet[str], of_rows: AbstractSet[str], passages: bool
 ) -> Matched:
     """Join the rows of a batch to what labels and passages name in its units, on the ids themselves.
 
@@ -220,22 +217,19 @@ def match(
     unit_labels = labels.of(batch.units)
     targets, unit_passages = _targets(unit_labels, labels.passages_of(batch.units) if passages else None)
     starts = np.concatenate([[0], np.cumsum(batch.units["n_hits"].to_numpy())]).astype(np.int64)
-    rows, hits = _candidates(batch, targets, of_hits, of_rows)
-    if rows is not None and rows.height != starts[-1]:
-        blame(batch.parts)
+    try:
+        rows, hits = _read(batch, starts, targets, of_hits, of_rows)
+    except pl.exceptions.ShapeError:
         raise SplitUnitError(
-            f"a batch of {starts[-1]} rows was read as {rows.height}. This is a fault of docrecall's planner."
-        )
-    unit = np.searchsorted(starts, hits["row"].to_numpy(), side="right") - 1
-    hits = hits.with_columns(pl.Series("unit", unit, dtype=pl.Int64))
+            f"a batch of {starts[-1]} rows was read as another number. This is a fault of docrecall's planner."
+        ) from None
     return Matched(
         units=batch.units,
         starts=starts,
         labels=unit_labels,
         passages=unit_passages,
-        hits=_exact(hits, targets),
+        hits=hits,
         rows=rows,
-        altered_docs=_altered_docs(batch),
     )
 
 
@@ -258,47 +252,47 @@ def _numbered(targets: pl.DataFrame, first: int) -> pl.DataFrame:
     return targets.select(pl.int_range(first, first + pl.len()).alias("target"), pl.all())
 
 
-def _candidates(
-    batch: Batch, targets: pl.DataFrame, of_hits: Collection[str], of_rows: Collection[str]
+def _read(
+    batch: Batch, starts: Ints, targets: pl.DataFrame, of_hits: AbstractSet[str], of_rows: AbstractSet[str]
 ) -> tuple[pl.DataFrame | None, pl.DataFrame]:
-    """The columns of every row that are asked for, and of the rows that may hold a target: row, rank, doc_id, .."""
-    query = batch.units["query_id"].gather(targets["unit"])
-    keys = pl.select(query.hash(_QUERY_SEED) ^ targets["doc_id"].hash(_DOC_SEED)).to_series()
-    key = pl.col("query_id").hash(_QUERY_SEED) ^ pl.col("doc_id").hash(_DOC_SEED)
-    wanted = key.is_in(keys.implode())
-    rows = batch.rows.with_row_index("row")
-    hit_columns = dict.fromkeys(("row", "rank", "doc_id", *sorted(of_hits)))
-    if "doc_id" in of_rows:
-        columns = dict.fromkeys((*hit_columns, *sorted(of_rows)))
-        held = collect(rows.select(*columns, wanted.alias("wanted")), batch.parts)
-        return held, held.filter("wanted").select(*hit_columns)
-    hits = collect(rows.filter(wanted).select(*hit_columns), batch.parts)
-    return (collect(batch.rows.select(*sorted(of_rows)), batch.parts) if of_rows else None), hits
+    """The columns of every row that are asked for, and the hits that hold a target: row, rank, doc_id, .., target.
 
-
-def _exact(hits: pl.DataFrame, targets: pl.DataFrame) -> pl.DataFrame:
-    """The hits that hold a target of their unit, by row, and the number of that target.
-
-    One word tells most of it at a fraction of what a join on two columns costs, and the ids decide: two targets may
-    share a word, but no two of them are the same, so that a hit keeps one at most.
+    The rows of a unit follow each other, so that their queries are not read again; nor are ranks where none is left
+    out. One word of unit and document tells which rows may hold a target, and then the ids decide.
     """
-    word = pl.col("doc_id").hash(_DOC_SEED) ^ pl.col("unit").hash(_QUERY_SEED)
-    met = hits.with_columns(word.alias("word")).join(
-        targets.with_columns(word.alias("word")), on="word", maintain_order="left", suffix="_wanted"
+    units = batch.units
+    query = units["query_id"].hash(_QUERY_SEED)
+    words = query.gather(targets["unit"]) ^ targets["doc_id"].hash(_DOC_SEED)
+    asked = pl.LazyFrame({"asked": np.repeat(query.to_numpy(), np.diff(starts))})
+    gaps = bool((units["n_gaps"] > 0).any())
+    of_hit = ["doc_id", *(["rank"] if gaps else []), *sorted(of_hits - {"doc_id", "rank"})]
+    of_all = list(dict.fromkeys([*of_hit, *sorted(of_rows)])) if "doc_id" in of_rows else of_hit
+    word = (pl.col("doc_id").hash(_DOC_SEED) ^ pl.col("asked")).alias("word")
+    rows = pl.concat([batch.rows.select(of_all), asked], how="horizontal").with_row_index("row")
+    rows, wanted = rows.select("row", *of_all, word), pl.col("word").is_in(words.implode())
+    held = None
+    if "doc_id" in of_rows:
+        held = collect(rows.with_columns(wanted.alias("wanted")), batch.parts)
+        candidates = held.filter("wanted").select("row", *of_hit, "word")
+    else:
+        candidates = collect(rows.filter(wanted), batch.parts)
+        if of_rows:
+            held = collect(batch.rows.select(sorted(of_rows)), batch.parts)
+    hits = _exact(candidates, starts, targets.with_columns(words.alias("word")))
+    if not gaps:
+        hits = hits.with_columns((pl.col("row") - pl.Series(starts[hits["unit"]]) + 1).alias("rank"))
+    return held, hits
+
+
+def _exact(candidates: pl.DataFrame, starts: Ints, targets: pl.DataFrame) -> pl.DataFrame:
+    """The candidates that hold a target of their unit, and the number of that target, by row.
+
+    Two targets may share a word, but no two of them are the same, so that a row keeps one at most.
+    """
+    row = candidates["row"].to_numpy().astype(np.int64)
+    unit = np.repeat(np.arange(len(starts) - 1), np.diff(np.searchsorted(row, starts)))
+    met = candidates.with_columns(pl.Series("row", row), pl.Series("unit", unit, dtype=pl.Int64)).join(
+        targets, on="word", maintain_order="left", suffix="_wanted"
     )
     same = (pl.col("unit") == pl.col("unit_wanted")) & (pl.col("doc_id") == pl.col("doc_id_wanted"))
-    return met.filter(same).select(*hits.columns, "target").with_columns(pl.col("row", "target").cast(pl.Int64))
-
-
-def _altered_docs(batch: Batch) -> pl.Series:
-    """The document ids that trimming or NFC would change, each once.
-
-    A scan of its own, which looks at dictionaries of pages and not at every row: joined to the filter of the candidates
-    by an `or`, or asked of rows that are held already, it costs four times as much.
-    """
-    docs = batch.rows.select("doc_id")
-    if docs.collect_schema()["doc_id"] != pl.String:
-        return pl.Series("doc_id", [], dtype=pl.Int64)
-    # In two steps: the optimizer makes one filter of two, and would then normalise every id.
-    odd = collect(docs.filter(is_odd("doc_id")), batch.parts)
-    return odd.filter(tidy("doc_id") != pl.col("doc_id"))["doc_id"].unique()
+    return met.filter(same).drop("word", "unit_wanted", "doc_id_wanted").with_columns(pl.col("target").cast(pl.Int64))

@@ -33,8 +33,8 @@ class BatchScores:
     order. outside: rows of other units. n_matches: labelled documents that were met. labelled_hit_units, hit_units,
     mismatched_units: units of the universe with labels and hits, with hits, with a hit at another version than the
     labelled one. met: whether any query of the batch has good labels, also outside the universe, and also if its rows
-    were set aside. gold_chunks: by run, units with hits and gold chunks, and of these those that met one.
-    altered_docs: ids that trimming or NFC would change. findings: counted rows.
+    were set aside. gold_chunks: by run, units with hits and gold chunks, and of these those that met one. findings:
+    counted rows.
     """
 
     units: pl.DataFrame
@@ -45,7 +45,6 @@ class BatchScores:
     mismatched_units: int
     met: bool
     gold_chunks: pl.DataFrame
-    altered_docs: pl.Series
     findings: list[pl.DataFrame]
 
 
@@ -74,7 +73,6 @@ def score_batch(batch: Batch, labels: Labels, measures: Sequence[Measure], optio
         mismatched_units=inside.filter(pl.col("n_missed") > 0).height,
         met=bool((values["n_judged"] > 0).any()),
         gold_chunks=_gold_chunks(values, counted) if passages else _NO_GOLD,
-        altered_docs=matched.altered_docs,
         findings=[*_count(values), *(_narrow_gaps(values, counted, measures) if passages else [])],
     )
 
