@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import polars as pl
 
 from docrecall.reference import decision_rates
+from docrecall.tables import by_run
 
 _TABLE = ("answered_answerable", "declined_answerable", "answered_unanswerable", "declined_unanswerable")
 _RATES = tuple(decision_rates(0, 0, 0, 0))
@@ -50,16 +51,17 @@ class Decisions:
 
     def add(self, units: pl.DataFrame) -> None:
         """Add units: run_id, status, answered, gold."""
-        told = decided(units.lazy(), ["run_id"])
-        counts = told.group_by("run_id", "answerable", "answered").agg(pl.len(), pl.col("gold_retrieved").sum())
-        for run, answerable, answered, n, with_gold in counts.collect().iter_rows():
-            totals = self._runs.setdefault(run, Counter())
-            if answerable is None:
-                totals["undecided"] += n
-                continue
-            totals[f"{'answered' if answered else 'declined'}_{'answerable' if answerable else 'unanswerable'}"] += n
-            if answerable and not answered:
-                totals["declined_with_gold"] += with_gold
+        answered, answerable = pl.col("answered").fill_null(False), pl.col("answerable")
+        for run, rows in by_run(units):
+            counts = decided(rows.lazy(), ["run_id"]).select(
+                answered_answerable=(answered & answerable).sum(),
+                declined_answerable=(~answered & answerable).sum(),
+                answered_unanswerable=(answered & ~answerable).sum(),
+                declined_unanswerable=(~answered & ~answerable).sum(),
+                undecided=answerable.is_null().sum(),
+                declined_with_gold=(~answered & answerable & pl.col("gold_retrieved")).sum(),
+            )
+            self._runs.setdefault(run, Counter()).update(counts.collect().row(0, named=True))
 
     def table(self) -> pl.DataFrame:
         """One row per run: the counts, the rates (null where there is nothing to divide by), declined_with_gold."""

@@ -68,7 +68,10 @@ def units_without_hits(
 def _missing(expected: pl.DataFrame, seen: Sequence[pl.DataFrame]) -> pl.DataFrame:
     if not seen:
         return expected
-    return expected.join(pl.concat(seen), on=expected.columns, how="anti", maintain_order="left")
+    there = pl.concat(seen).select(expected.columns)
+    if expected.equals(there):  # a sorted log of all that was asked, told in a twentieth of the time
+        return expected.clear()
+    return expected.join(there, on=expected.columns, how="anti", maintain_order="left")
 
 
 def _empty_units(run: str, units: pl.DataFrame, lost: Sequence[pl.DataFrame]) -> pl.DataFrame:

@@ -275,7 +275,7 @@ def _read(
         held = collect(rows.with_columns(wanted.alias("wanted")), batch.parts)
         candidates = held.filter("wanted").select("row", *of_hit, "word")
     else:
-        candidates = collect(rows.filter(wanted), batch.parts)
+        candidates = collect(rows.filter(wanted), batch.parts).rechunk()
         if of_rows:
             held = collect(batch.rows.select(sorted(of_rows)), batch.parts)
     hits = _exact(candidates, starts, targets.with_columns(words.alias("word")))

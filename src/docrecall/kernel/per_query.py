@@ -61,17 +61,20 @@ def score_batch(batch: Batch, labels: Labels, measures: Sequence[Measure], optio
     scored = (units["status"] == "scored").to_numpy()
     counted = _Counted(matched, options)
     values = units.with_columns(_values(counted, measure, scored) for measure in measures)
-    inside = values.filter("listed")
     key = unit_key(units.columns)
     others = ("weight", "answered", "gold", "ceiling")
+    inside, hit = pl.col("listed"), pl.col("n_hits") > 0
+    sums = values.select(
+        outside=pl.col("n_hits").filter(~inside).sum(),
+        labelled_hit_units=(inside & hit & (pl.col("n_judged") > 0)).sum(),
+        hit_units=(inside & hit).sum(),
+        mismatched_units=(inside & (pl.col("n_missed") > 0)).sum(),
+        met=(pl.col("n_judged") > 0).any(),
+    ).row(0, named=True)
     return BatchScores(
-        units=inside.select(*key, "status", "n_hits", "n_judged", *map(str, measures), *others),
-        outside=int(values.filter(~pl.col("listed"))["n_hits"].sum()),
+        **sums,
+        units=values.filter(inside).select(*key, "status", "n_hits", "n_judged", *map(str, measures), *others),
         n_matches=int(np.count_nonzero(np.bincount(matched.hit_target[matched.met]))),
-        labelled_hit_units=inside.filter((pl.col("n_judged") > 0) & (pl.col("n_hits") > 0)).height,
-        hit_units=inside.filter(pl.col("n_hits") > 0).height,
-        mismatched_units=inside.filter(pl.col("n_missed") > 0).height,
-        met=bool((values["n_judged"] > 0).any()),
         gold_chunks=_gold_chunks(values, counted) if passages else _NO_GOLD,
         findings=[*_count(values), *(_narrow_gaps(values, counted, measures) if passages else [])],
     )
@@ -245,9 +248,10 @@ def _count(units: pl.DataFrame) -> list[pl.DataFrame]:
         ("outside_universe", None, ~listed & hit, "n_hits"),
     )
     found = []
+    some = units.select(which.any().alias(code) for code, _, which, _ in kinds).row(0, named=True)
     for code, column, which, of in kinds:
-        rows = units.filter(which)
-        if rows.height:
+        if some[code]:
+            rows = units.filter(which)
             n = int(rows[of].sum())
             found.append(findings.finding(code, "hits", column, n, n_queries=rows.height, examples=rows["query_id"]))
     return found

@@ -188,6 +188,8 @@ class Table:
         rows = self.scan(parts, [*columns, *([FAULT] if self.faulty else [])]).with_row_index(ROW)
         rows = rows if piece is None else rows.slice(*piece)
         found = collect(rows if where is None else rows.filter(where), parts)
+        if len(parts) == 1:
+            return found.with_columns(pl.col(ROW).cast(pl.Int64), pl.lit(places.start, pl.Int32).alias(FILE))
         ends = np.cumsum([part.n_rows for part in parts])
         row = found[ROW].to_numpy().astype(np.int64)
         file = np.searchsorted(ends, row, side="right")
