@@ -69,3 +69,11 @@ def test_pieces_of_a_long_array_are_added(size: int, monkeypatch: pytest.MonkeyP
     values = np.random.default_rng(1).normal(size=1000) * 10.0 ** np.random.default_rng(2).integers(-20, 20, 1000)
 
     assert float(exact_sum(values)) == math.fsum(values)
+
+
+@given(st.lists(st.tuples(FLOATS | ODD, st.sampled_from([0, 1, 2, 7, 1 << 20, (1 << 35) - 1, 1 << 36])), max_size=40))
+def test_histograms_of_any_size(found: list[tuple[float, int]]):
+    """Values that occur once, or more often than halves of 53 bits can be added up in 63, are summed exactly."""
+    values, counts = array([v for v, _ in found]), np.array([n for _, n in found], dtype=np.int64)
+
+    assert exact_sum(values, counts) == sum((Fraction(v) * n for v, n in found), Fraction(0))
