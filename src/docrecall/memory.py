@@ -32,6 +32,7 @@ _BARE = 180_000_000  # Python, the engine and the libraries
 _SPARE = 120_000_000  # what the engine and the allocator keep
 _WAYS = {
     "slices": "slices of the files are batches",
+    "merge": "each batch is a slice of every file, and its rows are brought in order",
     "whole": "the log is read whole, as one batch",
     "scans": "each batch is a scan of all files for a part of the queries",
     "spill": "all rows are written once to temporary files, a part of the queries in each; these are the batches",

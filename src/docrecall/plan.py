@@ -38,7 +38,23 @@ class Plan(NamedTuple):
     @property
     def way(self) -> Way:
         """How its units come together."""
-        return "slices" if self.layout.units is not None else way_of(self.log, self.batch_rows)
+        if self.layout.units is not None:
+            return "slices"
+        way = way_of(self.log, self.batch_rows)
+        return "merge" if way != "whole" and self.layout.stretches is not None else way
+
+    @property
+    def n_shards(self) -> int:
+        """How many batches there are where units have to come together first."""
+        if self.way == "merge" and self.layout.stretches is not None:
+            return len(self.layout.stretches.groups(self.batch_rows))
+        return n_shards_of(self.log, self.batch_rows)
+
+    def shards(self, done: int) -> Iterator[pl.DataFrame]:
+        """The rows of these batches, but for the first that are done."""
+        if self.way == "merge" and self.layout.stretches is not None:
+            return self.layout.stretches.frames(self.log, self.batch_rows, done)
+        return shards(self.log, self.batch_rows, done)
 
 
 def make_plans(
@@ -92,7 +108,7 @@ def batches(plans: Sequence[Plan], options: Options, done: int = 0) -> Iterator[
             skipped = sum(1 for _ in islice(slices, done))  # nothing of them is read
             yield from slices
         else:
-            skipped = min(done, n_shards_of(plan.log, plan.batch_rows))
+            skipped = min(done, plan.n_shards)
             yield from _checked_shards(plan, options, skipped)
         done -= skipped
 
@@ -100,7 +116,7 @@ def batches(plans: Sequence[Plan], options: Options, done: int = 0) -> Iterator[
 def _checked_shards(plan: Plan, options: Options, done: int) -> Iterator[Batch]:
     log = plan.log
     key = unit_key(log.columns)
-    for rows in shards(log, plan.batch_rows, done):
+    for rows in plan.shards(done):
         checked = check_hits(rows, log, options)
         units = _touched(find_units(checked.rows, key), checked.rejected, key)
         yield Batch(

@@ -15,6 +15,7 @@ import polars as pl
 from docrecall.contract.hits import value_rules
 from docrecall.options import Options
 from docrecall.sources.table import LARGEST_RANK, Part, Table, blame, collect, damaged, groups
+from docrecall.stretches import Stretches
 from docrecall.tables import unit_key
 
 _PROBE_ROWS = 4_000_000
@@ -24,17 +25,35 @@ _AT_ONCE = 1_000_000  # rows of small files that are read by one query
 
 
 class Layout(NamedTuple):
-    """units: the units of a sorted log in row order (key, n_hits, n_gaps); None for any other. why: what shows that."""
+    """What a look at the keys of a log showed.
+
+    units: the units of a sorted log in row order (key, n_hits, n_gaps); None for any other. why: what shows that.
+    stretches: where its queries stand in files that are sorted by them all the same; None for any other.
+    """
 
     units: pl.DataFrame | None
     why: str
+    stretches: Stretches | None = None
 
 
 def prove_sorted(log: Table, options: Options) -> Layout:
-    """Look whether a log is sorted by unit and clean. Reads keys and ranks, and columns whose values have rules.
+    """Look whether a log is sorted by unit and clean; if not, whether its files are sorted by query all the same.
 
-    Between unit starts nothing is brought in unless a rank does not follow its predecessor.
+    Reads keys and ranks, and columns whose values have rules. Between unit starts nothing is brought in unless a rank
+    does not follow its predecessor.
     """
+    units, why = _whole_units(log, options)
+    if units is not None:
+        return Layout(units, why)
+    stretches = Stretches.of(log)
+    if stretches is None:
+        return Layout(None, why)
+    files = "the file is" if len(log.parts) == 1 else "each file is"
+    return Layout(None, f"{why}; {files} in the order of {stretches.column}", stretches)
+
+
+def _whole_units(log: Table, options: Options) -> tuple[pl.DataFrame | None, str]:
+    """The units of a log that is sorted by them and clean, or why it is not."""
     for holds, why in (
         (options.order != "rank", f'order="{options.order}" gives hits another order than the logged one'),
         (options.ranks != "logged", 'ranks="recount" numbers hits anew'),
@@ -43,14 +62,14 @@ def prove_sorted(log: Table, options: Options) -> Layout:
         (log.faulty, "some rows had faults when they were read, or hit chunks that nobody knows"),
     ):
         if holds:
-            return Layout(None, why)
+            return None, why
     key = unit_key(log.columns)
     if any(part.null_count("doc_id") for part in log.parts):
-        return Layout(None, "some hits have no doc_id")
+        return None, "some hits have no doc_id"
     if _probe_scattered(log, key):
-        return Layout(None, "units begin more than once among the first rows")
+        return None, "units begin more than once among the first rows"
     if _breaks_values(log):
-        return Layout(None, "a column that a measure reads holds what it must not")
+        return None, "a column that a measure reads holds what it must not"
     marks = _stitch(pl.concat(_all_marks(log, key)), key)
     first = options.rank_base
     found = marks.select(
@@ -64,11 +83,11 @@ def prove_sorted(log: Table, options: Options) -> Layout:
         ("falling", "inside a unit a rank falls or repeats"),
     ):
         if found[doubt]:
-            return Layout(None, why)
+            return None, why
     units = _units_of(marks, key, first, log.n_rows)
     if units is None:
-        return Layout(None, "some units begin more than once")
-    return Layout(units, "ranks rise inside every unit, and no unit begins twice")
+        return None, "some units begin more than once"
+    return units, "ranks rise inside every unit, and no unit begins twice"
 
 
 def _all_marks(log: Table, key: Sequence[str]) -> Iterator[pl.DataFrame]:

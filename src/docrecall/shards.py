@@ -19,7 +19,7 @@ from pyarrow import ipc
 from docrecall.errors import InputError, OutputError
 from docrecall.sources.table import Table, groups
 
-Way = Literal["slices", "whole", "scans", "spill"]
+Way = Literal["slices", "merge", "whole", "scans", "spill"]
 
 _MOST_SCANS = 4  # measured: a filtered scan costs about 0.85 of a bare one, writing and reading back 3 to 3.5
 _MOST_SHARDS = 256  # one open file each

@@ -92,11 +92,16 @@ def by_run(units: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
 
 def sorted_by(units: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     """Units in the order of their key, each of which stands once; left as they are where that is their order."""
+    return units if is_sorted_by(units, key) else units.sort(key)
+
+
+def is_sorted_by(rows: pl.DataFrame, key: Sequence[str]) -> bool:
+    """Whether rows stand in the order of a key, none of them at the same place as another. The key has no null."""
     later, same = pl.lit(False), pl.lit(True)
     for column in map(pl.col, key):
         later |= same & (column > column.shift())
         same &= column == column.shift()
-    return units if units.select(later.slice(1).all()).item() else units.sort(key)
+    return bool(rows.select(later.slice(1).all()).item())
 
 
 def plain_type(dtype: pl.DataType) -> pl.DataType:

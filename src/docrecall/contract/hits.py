@@ -11,10 +11,11 @@ from docrecall import findings
 from docrecall.contract.rules import Checked, Rule, chunk_rules, fault_rules, report, split, tagged, unknown_chunks
 from docrecall.options import Options
 from docrecall.sources.table import FAULT, FILE, LARGEST_RANK, ROW, Table, collect
-from docrecall.tables import unit_key
+from docrecall.tables import is_sorted_by, unit_key
 
 # What tells chunks of one document with one score apart, in the order of `reference.py`.
 _CONTENT = ("chunk_id", "doc_version", "chunk_start", "chunk_end", "n_tokens", "in_context")
+_FIRST_ROWS = 1_000
 _SMALL_RANK = 1 << 16  # below it, a rank and most of a hash fit one word
 _WORD = (1 << 64) - 1
 
@@ -116,11 +117,14 @@ def placed(
 ) -> tuple[pl.DataFrame, list[str]]:
     """Sort rows by unit and then as the policy orders them; give the columns that name a place in that order.
 
-    used: the columns that a tie may be broken by.
+    No columns where each place was seen to be taken once. used: the columns that a tie may be broken by.
     To sort by text takes ten times as long as by a number, and the order of units means nothing here.
     """
     if not options.by_score:
         rows = rows.with_columns(pl.col("rank").cast(pl.Int64))
+        order = [*key, "rank"]
+        if options.ranks == "logged" and is_sorted_by(rows.head(_FIRST_ROWS), order) and is_sorted_by(rows, order):
+            return rows, []
         by_word = _by_word(rows, key) if options.ranks == "logged" else None
         if by_word is not None:
             return by_word, ["_order"]
@@ -166,6 +170,8 @@ def _resolve_repeats(
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """Part sorted rows into those that stand, identical copies of them, and rows whose rank another row has too."""
     none = tagged(rows.clear(), "", "")
+    if not place:
+        return rows, rows.clear(), none
     shared = rows.select(_meets_neighbour(place)).to_series()
     if not shared.any():
         return rows, rows.clear(), none

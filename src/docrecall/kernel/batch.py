@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import polars as pl
 
 from docrecall.errors import SplitUnitError
@@ -40,20 +41,16 @@ def find_units(rows: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     A gap is a place where ranks jump, before the first hit of a unit too. Raises SplitUnitError when a unit stands in
     more than one place.
     """
-    new = pl.any_horizontal(pl.col(c).ne_missing(pl.col(c).shift()) for c in key)
-    marked = rows.select(
-        *key,
-        (new | (pl.int_range(pl.len()) == 0)).alias("new"),
-        (pl.col("rank") - pl.when(new).then(0).otherwise(pl.col("rank").shift().fill_null(0)) > 1).alias("jump"),
-    ).with_columns(pl.col("new").cast(pl.Int64).cum_sum().alias("unit"))
-    units = (
-        marked.group_by("unit", maintain_order=True)
-        .agg(
-            pl.col(key).first(),
-            pl.len().cast(pl.Int64).alias("n_hits"),
-            pl.col("jump").sum().cast(pl.Int64).alias("n_gaps"),
-        )
-        .drop("unit")
+    new = rows.select(pl.any_horizontal(pl.col(c).ne_missing(pl.col(c).shift()) for c in key)).to_series().to_numpy()
+    new = new | (np.arange(len(new)) == 0)
+    starts = np.flatnonzero(new)
+    rank = rows["rank"].to_numpy()
+    jump = np.diff(rank, prepend=0) > 1
+    jump[starts] = rank[starts] > 1
+    n_gaps = np.add.reduceat(jump, starts, dtype=np.int64) if len(starts) else starts
+    units = rows.select(key)[starts].with_columns(
+        pl.Series("n_hits", np.diff(starts, append=len(new)), dtype=pl.Int64),
+        pl.Series("n_gaps", n_gaps, dtype=pl.Int64),
     )
     if units.select(key).is_duplicated().any():
         raise SplitUnitError(

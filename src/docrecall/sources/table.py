@@ -185,8 +185,9 @@ class Table:
         parts, put end to end, so many rows from one on.
         """
         parts = self.parts[places.start : places.stop]
-        rows = self.scan(parts, [*columns, *([FAULT] if self.faulty else [])]).with_row_index(ROW)
-        rows = rows if piece is None else rows.slice(*piece)
+        rows = self.scan(parts, [*columns, *([FAULT] if self.faulty else [])])
+        # Sliced before it is numbered, as the engine then skips what lies before the slice.
+        rows = rows.with_row_index(ROW) if piece is None else rows.slice(*piece).with_row_index(ROW, offset=piece[0])
         found = collect(rows if where is None else rows.filter(where), parts)
         if len(parts) == 1:
             return found.with_columns(pl.col(ROW).cast(pl.Int64), pl.lit(places.start, pl.Int32).alias(FILE))
