@@ -24,7 +24,7 @@ def topics(folder: Path, options: str = "", measures: str = "") -> Path:
     tables = "\n".join(f'{n} = "{TOPICS}/{n}.parquet"' for n in ("qrels", "queries", "evidence", "documents"))
     config = folder / "nightly.toml"
     config.write_text(
-        f'[store]\npath = "store"\n[sources]\nhits = "{TOPICS}/hits/bm25-w64.parquet"\n{tables}\n'
+        f'[store]\npath = "store"\n[sources]\nundated = true\nhits = "{TOPICS}/hits/bm25-w64.parquet"\n{tables}\n'
         "[score]\ncanary = 800\n"
         f'measures = {measures or str(names)}\n[options]\nuniverse = "all"\n{options}'
     )

@@ -6,7 +6,6 @@ import glob
 import hashlib
 import json
 import os
-import re
 import time
 from collections.abc import Iterable, Iterator
 from datetime import date
@@ -15,6 +14,7 @@ from typing import Any
 from docrecall.errors import IncompleteError, InputError
 from docrecall.nightly import days
 from docrecall.nightly.config import Config, Sources
+from docrecall.nightly.places import fixed_folder, is_free
 from docrecall.score import open_tables
 from docrecall.show import printable
 from docrecall.sources.files import FileRef
@@ -22,7 +22,6 @@ from docrecall.sources.inputs import Inputs
 from docrecall.sources.mapping import parse_mapping
 
 _LABELS = ("qrels", "evidence", "queries")
-_FREE = re.compile(r"[*?\[{]")  # where a path stops to say one thing
 # A file that was written so shortly before it was looked at could change again within one tick of its clock.
 _TICK = 2_000_000_000
 
@@ -74,8 +73,8 @@ def _check_places(sources: Sources, night: date, inputs: Inputs) -> None:
     for table in inputs.all():
         name = f"hits.{table.run}" if table.run is not None else table.spec.name
         patterns = sources.all()[name]
-        named = {os.path.abspath(days.fill(p, night)) for p in patterns if not _FREE.search(p)}  # noqa: PTH100
-        roots = [os.path.realpath(_root(p)) for p in patterns]
+        named = {os.path.abspath(days.fill(p, night)) for p in patterns if not is_free(p)}  # noqa: PTH100
+        roots = [os.path.realpath(fixed_folder(p)) for p in patterns]
         for file in _files([table]):
             real = os.path.realpath(file.path)
             if os.path.abspath(file.path) in named:  # noqa: PTH100
@@ -85,12 +84,6 @@ def _check_places(sources: Sources, night: date, inputs: Inputs) -> None:
                     f"{printable(file.path)} is a link that leads out of the folder of its source, {printable(name)}. "
                     "Name the folder that it leads to."
                 )
-
-
-def _root(pattern: str) -> str:
-    """The folder that a source stays in: what its path says before a pattern or a date begins."""
-    fixed = _FREE.split(pattern)[0]
-    return (fixed if fixed == pattern else os.path.dirname(fixed)) or "."  # noqa: PTH120
 
 
 def _files(tables: Iterable[Any]) -> Iterator[FileRef]:
