@@ -67,6 +67,21 @@ def count(scores: Scores, slices: Sequence[str]) -> tuple[pl.DataFrame, pl.DataF
     )
 
 
+def tags_of(scores: Scores, slices: Sequence[str]) -> dict[str, pl.DataFrame]:
+    """What parts the units, so that slices can be compared pair by pair: tables as `load` takes them, by name.
+
+    They have the columns that are named as slices and no others: such tables hold text of queries too.
+    """
+    found = {}
+    for name in ("queries", "requests"):
+        columns = [by for by in slices if scores.tags.per_query(by) == (name == "queries")]
+        if columns:
+            units = scores.scan().select(["query_id"] if name == "queries" else scores.key).unique().collect()
+            tags = scores.tags.read(columns, units)
+            found[name] = pl.concat([units, tags], how="horizontal").sort(units.columns)
+    return found
+
+
 _Values = tuple[Group, Floats, Floats | None, Ints | None]
 
 

@@ -21,9 +21,9 @@ from docrecall.nightly import gate, history
 from docrecall.nightly.canary import Canary
 from docrecall.nightly.config import Config
 from docrecall.nightly.folder import NightFolder
-from docrecall.nightly.histograms import count, means_of
+from docrecall.nightly.histograms import count, means_of, tags_of
 from docrecall.nightly.inputs import Fingerprints, label_digest, open_night
-from docrecall.nightly.store import HISTOGRAMS, ROWS, RUNS, SAMPLES, Night, Store
+from docrecall.nightly.store import HISTOGRAMS, ROWS, RUNS, SAMPLES, TAGS, Night, Store
 from docrecall.score import Settled, Work, evaluate, prepare
 from docrecall.scores import Scores
 from docrecall.staging import MANIFEST, digest, fingerprint, named
@@ -157,8 +157,9 @@ def _publish(job: _Job, settled: Settled, key: str) -> Night:
         histograms, samples = count(scores, config.slices)
         rows = history.rows_of(night, scores, config.slices, config.level)
         _check_sums(scores, histograms, rows)
+        tags = {TAGS[name]: frame for name, frame in tags_of(scores, config.slices).items()}
         with named(config.store):
-            for name, frame in {HISTOGRAMS: histograms, SAMPLES: samples, ROWS: rows}.items():
+            for name, frame in {HISTOGRAMS: histograms, SAMPLES: samples, ROWS: rows, **tags}.items():
                 frame.write_parquet(folder.files / name)
         prints.check_unchanged()
         folder.commit(scores)

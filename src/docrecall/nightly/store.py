@@ -36,6 +36,7 @@ from docrecall.store import RESULTS
 
 NIGHTS, STAGING, RUNS, VERDICT, HISTORY = "nights", ".staging", "runs", "verdict.json", "history.parquet"
 HISTOGRAMS, SAMPLES, ROWS = "histograms.parquet", "samples.parquet", "night.parquet"  # of a run, beside its results
+TAGS = {"queries": "queries.parquet", "requests": "requests.parquet"}  # the slices of its units, by the table that says
 _RUN_TIME = "%Y%m%dT%H%M%S"
 _RUN = re.compile(r"([0-9]{8}T[0-9]{6})-[0-9a-f]{12}")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
