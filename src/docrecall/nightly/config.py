@@ -34,7 +34,8 @@ _LABELS = ("qrels", "evidence", "queries", "requests", "documents", "chunks")
 class Sources:
     """Where the tables of a night are, as the file says it; `of` puts a date in.
 
-    hits: paths, or run -> paths. tables: name -> paths. marker: a file that is there when the night is delivered.
+    hits: paths, or run -> paths. tables: name -> paths. marker: a file that is there when the night is delivered. time:
+    the column of hits that says when, which is then checked.
     """
 
     hits: tuple[str, ...] | Mapping[str, tuple[str, ...]]
@@ -42,6 +43,7 @@ class Sources:
     marker: str | None = None
     map: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
+    time: str | None = None
 
     def all(self) -> dict[str, tuple[str, ...]]:
         """Every source by a name for messages: `hits`, `hits.RUN` or the table's."""
@@ -221,7 +223,8 @@ def _sources(r: Reader) -> Sources:
         if not t.broken and not {"qrels", "evidence"} & tables.keys():
             t.fault(None, "no labels: name qrels, evidence, or both")
         marker = t.paths("marker")
-        found = Sources(hits, tables, marker[0] if marker else None, tuple(t.texts("map")), tuple(t.texts("read")))
+        first = marker[0] if marker else None
+        found = Sources(hits, tables, first, tuple(t.texts("map")), tuple(t.texts("read")), t.text("time"))
         if not t.flag("undated") and not t.broken and not _is_dated(found):
             t.fault(
                 "hits",
