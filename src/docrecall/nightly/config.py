@@ -5,8 +5,6 @@ Every fault is told at once, each with its line and the nearest known name.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import tomllib
 from collections.abc import Mapping
@@ -24,6 +22,7 @@ from docrecall.nightly.places import clashes
 from docrecall.nightly.reader import Reader
 from docrecall.options import Options
 from docrecall.show import printable
+from docrecall.staging import digest
 from docrecall.tables import TABLES
 
 Against = Literal["nothing", "last_good", "median", "night", "run"]
@@ -154,7 +153,7 @@ class Config:
             "map": self.sources.map,
             "read": self.sources.read,
         }
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+        return digest(told)
 
 
 def load_config(path: str | os.PathLike[str]) -> Config:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -78,7 +76,7 @@ def run_night(config: Config, night: date, log: Log) -> dict[str, Any]:
 
 
 def told_of(night: Night, outcome: str, verdict: dict[str, Any]) -> dict[str, Any]:
-    """A published night as plain values: what the JSON and the exit code say of it."""
+    """A published night as plain values: what the JSON and the exit code say of it (null until it is judged)."""
     manifest = night.manifest
     first = {"published": "published", "unchanged": "nothing to do, inputs and configuration are the same"}
     words = first.get(outcome, "published again, inputs or configuration changed")
@@ -98,7 +96,7 @@ def told_of(night: Night, outcome: str, verdict: dict[str, Any]) -> dict[str, An
     return {
         "date": night.date.isoformat(),
         "outcome": outcome,
-        "exit_code": 0 if verdict["passed"] else 1,
+        "exit_code": None if verdict["passed"] is None else 0 if verdict["passed"] else 1,
         "reason": f"{words}; {verdict['reason']}",
         "runs": runs,
         "gates": verdict["gates"],
@@ -115,8 +113,8 @@ _WHOLE = pl.col("slice").is_null()
 
 def _key(config: Config, prints: Fingerprints) -> str:
     """Equal for a run that would give the same bytes."""
-    told = [config.digest, prints.entries, __version__, pl.__version__]
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    told = {"config": config.digest, "inputs": prints.entries, "versions": [__version__, pl.__version__]}
+    return digest(told)
 
 
 def _published(store: Store, night: date) -> tuple[Night | None, list[str]]:

@@ -31,7 +31,7 @@ import polars as pl
 from docrecall.errors import InputError, LockedError, OutputError
 from docrecall.report.structured import SCHEMA_VERSION
 from docrecall.show import printable
-from docrecall.staging import MANIFEST, fingerprint, named, read_sealed, seal, sweep, sync, write_whole
+from docrecall.staging import MANIFEST, TEMPORARY, fingerprint, named, read_sealed, seal, sweep, sync, write_whole
 from docrecall.store import RESULTS
 
 NIGHTS, STAGING, RUNS, VERDICT, HISTORY = "nights", ".staging", "runs", "verdict.json", "history.parquet"
@@ -145,7 +145,7 @@ class Store:
     def history_locked(self) -> Iterator[None]:
         """Hold the lock of the history, after those that ask for it at the same time."""
         with self._lock(self.staging, wait=True, what="the history"):
-            for left in self.root.glob(".docrecall-*"):
+            for left in self.root.glob(f"{TEMPORARY}*"):
                 left.unlink(missing_ok=True)  # of a run that died while it wrote the history
             yield
 
@@ -195,7 +195,7 @@ class Store:
             sweep(self.staging)
         folder = self.folder(night)
         with named(folder):
-            for left in folder.glob(".docrecall-*"):
+            for left in folder.glob(f"{TEMPORARY}*"):
                 left.unlink(missing_ok=True)
         try:
             published = self.read(night)
