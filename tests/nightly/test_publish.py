@@ -370,6 +370,36 @@ def test_a_folder_that_is_called_like_no_day(tmp_path: Path) -> None:
     assert run(config)["outcome"] == "unchanged"
 
 
+def test_the_level_of_intervals_is_that_of_the_results(tmp_path: Path) -> None:
+    """What `load` reads, the JSON beside it and the history have the intervals that the configuration asks for."""
+    config = job(tmp_path)
+    config.write_text(config.read_text().replace("[score]", "[score]\nlevel = 0.5"))
+    told = run(config)["runs"][0]["measures"]["doc_recall@1"]
+    night = published(config)
+    found = dr.load(night.folder)
+    assert found.intervals.how.level == 0.5
+    written = json.loads((night.run / "summary.json").read_text())["runs"][0]["measures"]["doc_recall@1"]
+    kept = pl.read_parquet(store_of(config).history).row(0, named=True)
+    wide = found.summary(level=0.95).row(0, named=True)
+    for end in ("ci_low", "ci_high"):
+        assert told[end] == found.summary()[end][0] == written[end] == kept[end] != wide[end]
+
+
+def test_a_damaged_baseline_is_told_with_its_night(tmp_path: Path) -> None:
+    """Exit code 4 names the night that is to be run again; that mends it, and this night is judged by it."""
+    gate = '[baseline]\nagainst = "last_good"\n[[gates]]\nmeasure = "doc_recall@1"\nmax_drop = 0.5\n'
+    before = DAY - timedelta(days=1)
+    config = job(tmp_path, {before: 8, DAY: 8}, gate)
+    run(config, before)
+    night = store_of(config).read(before)
+    assert night is not None
+    (night.run / "per_query.parquet").write_bytes(b"")
+    with pytest.raises(InputError, match=f"not what was published; run `docrecall nightly` for {before} again"):
+        run(config)
+    assert run(config, before)["outcome"] == "recomputed"
+    assert run(config)["gates"][0]["status"] == "passed"
+
+
 def test_moving_the_store(tmp_path: Path) -> None:
     """Folder, labels and logs moved as a whole: the night is read there, and running it again is nothing to do."""
     config = job(tmp_path / "a")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,7 @@ from docrecall.score import Settled, Work, evaluate, prepare
 from docrecall.scores import Scores
 from docrecall.staging import MANIFEST, digest, fingerprint, named
 from docrecall.store import RESULTS, load
+from docrecall.summary import How, Intervals
 from docrecall.version import __version__
 
 Log = Callable[..., None]  # an event and what is to be said of it; never ids, never text of queries
@@ -147,13 +149,14 @@ def _publish(job: _Job, settled: Settled, key: str) -> Night:
     labels = label_digest(settled.inputs, config.sources)
     target = store.new_run(night)
     with NightFolder(target, store.staging, canary) as folder:
-        scores = evaluate(settled, config.measures, config.options, work, folder)
+        shown = Intervals(how=How(level=config.level))
+        scores = replace(evaluate(settled, config.measures, config.options, work, folder), intervals=shown)
         log("scored", units=int(scores.accounting["n_scored"].sum()))
         known = check_known(settled.inputs, settled.needs, config.options)
         n_again = canary.check(known.labels, config.options)
         log("canary", units=n_again)
         histograms, samples = count(scores, config.slices)
-        rows = history.rows_of(night, scores, config.slices, config.level)
+        rows = history.rows_of(night, scores, config.slices)
         _check_sums(scores, histograms, rows)
         tags = {TAGS[name]: frame for name, frame in tags_of(scores, config.slices).items()}
         with named(config.store):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from docrecall.errors import DataError, UsageError
+from docrecall.errors import DataError, InputError, UsageError
 from docrecall.nightly.histograms import Group, Mean, in_unit_range, means_of, samples_of
 from docrecall.nightly.store import HISTOGRAMS, ROWS, SAMPLES, TAGS, Night
 from docrecall.pairs import Both, Pairs, difference
@@ -53,6 +53,8 @@ class Numbers:
     @cached_property
     def _scores(self) -> Scores:
         given = {name: self.night.frame(file) for name, file in TAGS.items() if file in self.night.manifest["files"]}
+        if damage := self.night.damage():  # or `load` would say to score again
+            raise InputError(f"{damage[0]}; run `docrecall nightly` for {self.night.date} again.")
         return load(self.night.run, **given)
 
     @cached_property
