@@ -174,6 +174,8 @@ def in_unit_range(measure: str) -> bool:
 
 def _groups(frame: pl.DataFrame, *columns: str) -> Iterator[tuple[Group, list[Any]]]:
     """Some columns of each group of a frame that is sorted by groups, as arrays."""
+    if frame.is_empty():
+        return
     numbers = frame.select(pl.struct(GROUP).rle_id()).to_series().to_numpy().astype(np.int64)
     starts = np.flatnonzero(np.diff(numbers, prepend=-1))
     arrays = [frame[c].to_numpy() for c in columns]
