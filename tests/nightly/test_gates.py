@@ -283,3 +283,14 @@ def test_three_requests_are_no_evidence(tmp_path: Path) -> None:
             deliver(tmp_path / str(n), day, hits(found, n=n, request_id=[f"{day}-{k}" for k in range(n)]))
             told = run(config, day)
         assert gates(told) == [("max_drop", status)]
+
+
+def test_a_run_that_is_gone_is_told(tmp_path: Path) -> None:
+    """Runs come and go: a gate on each run says that one of the night before is not there; one by name fails."""
+    named = LAST[LAST.index("[[") :].replace("max_drop = 0.1", 'run = "b"\nmin = 0.1')
+    config = job(tmp_path, {}, LAST + named)
+    for day, runs in ((before(1), "ab"), (DAY, "a")):
+        deliver(tmp_path, day, pl.concat([hits(8, run_id=[run_id] * 10) for run_id in runs]))
+        told = run(config, day)
+    assert gates(told) == [("max_drop", "passed"), ("max_drop", "not_judged"), ("value", "failed")]
+    assert f"b was there on {before(1)} and is not tonight" in told["reason"]

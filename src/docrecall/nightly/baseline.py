@@ -52,6 +52,12 @@ class Before:
         chosen = ordered[(len(ordered) - 1) // 2]
         return Compared(chosen, run, chosen.night.date.isoformat())
 
+    def gone(self) -> list[Compared]:
+        """The runs of the newest night to compare with that are not there tonight."""
+        nights = [] if self._baseline.against == "run" else self._nights[0]
+        newest = nights[:1]
+        return [Compared(n, r, str(n.night.date)) for n in newest for r in n.runs if r not in self._tonight.runs]
+
     @cached_property
     def _nights(self) -> tuple[list[Numbers], Missing | None]:
         """As many as the configuration asks for, the newest first; or why there is none."""

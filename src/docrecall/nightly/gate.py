@@ -107,6 +107,10 @@ def _measure_gate(gate: Gate, config: Config, tonight: Numbers, before: Before) 
             yield replace(base, status="failed" if low else "passed", why=why, bound=gate.min)
         if gate.max_drop is not None:
             yield _drop_gate(replace(base, gate="max_drop", bound=gate.max_drop), gate, config, tonight, before)
+    if gate.run is None and gate.max_drop is not None:  # runs come and go; one that must be there has a gate by name
+        for _, run, name in before.gone():
+            why = f"{printable(run)} was there on {name} and is not tonight"
+            yield Judged("max_drop", "not_judged", why, run, gate.measure, gate.by, bound=gate.max_drop, baseline=name)
 
 
 def _slice_gates(base: Judged, gate: Gate, config: Config, tonight: Numbers, before: Before) -> Iterator[Judged]:
