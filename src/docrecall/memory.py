@@ -30,6 +30,7 @@ _ROW_BYTES = 40  # for each row in the works, besides its columns
 _UNSORTED = 3  # times as much where units are brought together first: whole rows, their copies, and what sorts them
 _BARE = 180_000_000  # Python, the engine and the libraries
 _SPARE = 120_000_000  # what the engine and the allocator keep
+_MOST = 1 << 60  # bytes that a bound may name; no machine has them
 _WAYS = {
     "slices": "slices of the files are batches",
     "merge": "each batch is a slice of every file, and its rows are brought in order",
@@ -55,7 +56,7 @@ def parse_bytes(given: int | str) -> int:
     """Read a number of bytes: 1GB is 10^9, 1GiB 2^30. Raises UsageError."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?I?B?)", str(given).strip().upper())
     unit = _UNITS.get(match[2].removesuffix("B")) if match else None
-    if match is None or unit is None or isinstance(given, bool) or float(match[1]) * unit < 1:
+    if match is None or unit is None or isinstance(given, bool) or not 1 <= float(match[1]) * unit <= _MOST:
         raise UsageError(f"memory is {given!r}; expected a number of bytes such as 1GB or 800MB.")
     return int(float(match[1]) * unit)
 

@@ -26,8 +26,8 @@ from docrecall.errors import InputError, OutputError
 from docrecall.show import printable
 
 MANIFEST = "manifest.json"
-_STAGING = ".docrecall-"
-_UNFINISHED = f"{_STAGING}unfinished-"
+TEMPORARY = ".docrecall-"  # how the names begin of what is being written
+_UNFINISHED = f"{TEMPORARY}unfinished-"
 _ABOUT = "about.json"
 _LOG = logging.getLogger("docrecall")
 
@@ -97,7 +97,7 @@ class StagedFolder:
     def _refuse_foreign(self) -> None:
         if not self.target.is_dir():
             raise OutputError(f"{printable(self.target)} is a file; a folder was expected.")
-        found = [p for p in self.target.iterdir() if not p.name.startswith(_STAGING)]
+        found = [p for p in self.target.iterdir() if not p.name.startswith(TEMPORARY)]
         names, ours = {p.name for p in found}, {p.name for p in found if self._ours(p.name) and p.is_file()}
         if names and (MANIFEST not in names or names - ours):
             strange = sorted(names - ours) or sorted(names)
@@ -155,7 +155,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
     The file can be read by all, as one that a plain program writes; a reader sees the old content or the new.
     """
-    handle, temporary = tempfile.mkstemp(prefix=_STAGING, dir=path.parent)
+    handle, temporary = tempfile.mkstemp(prefix=TEMPORARY, dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             os.fchmod(file.fileno(), 0o644)
@@ -227,7 +227,7 @@ def _nearest_folder(path: Path) -> Path:
 def _stage(home: Path) -> tuple[Path, int]:
     """Make a staging folder and lock it. The lock is on the folder itself, so that none is ever without one."""
     while True:
-        staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=home))
+        staging = Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=home))
         with contextlib.suppress(FileNotFoundError):
             lock = os.open(staging, os.O_RDONLY)
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -266,7 +266,7 @@ def sweep(folder: Path) -> None:
 
     What the next run for its target can go on with stays.
     """
-    for stale in folder.glob(f"{_STAGING}*"):
+    for stale in folder.glob(f"{TEMPORARY}*"):
         if stale.name.startswith(_UNFINISHED):
             continue
         with contextlib.suppress(OSError):

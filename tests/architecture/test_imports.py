@@ -38,9 +38,9 @@ ORDER = [
         "report.terminal report.blocks report.markdown report.latex report.files report.diagnosis report.comparison",
         "report.html report.measures demo",
         "arguments printing commands",
-        "nightly.toml nightly.days nightly.reader nightly.config nightly.store nightly.histograms nightly.canary",
-        "nightly.folder nightly.inputs nightly.history nightly.numbers nightly.gate nightly.job",
-        "nightly.worker nightly.watch",
+        "nightly.toml nightly.days nightly.reader nightly.places nightly.config nightly.store nightly.histograms",
+        "nightly.canary nightly.folder nightly.times nightly.inputs nightly.history nightly.numbers nightly.baseline",
+        "nightly.gate nightly.job nightly.worker nightly.watch",
         "nightly.total nightly.verify nightly.outputs nightly.example report.nightly nightly.cli",
         "cli",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -87,7 +88,27 @@ mn = 0.5
         (changed(('"doc_rr@3"', '"doc_rr"')), "doc_rr"),
         (CONFIG + "[baseline]\nagainst = 'last'\n", "against is 'last'"),
         (CONFIG + "[baseline]\nagainst = 'run'\n", "go together"),
-        (CONFIG + "[baseline]\nnights = 0\n", "nights must be a whole number of at least 1"),
+        (CONFIG + "[baseline]\nagainst = 'night'\n", 'against = "night" and night = 2026-11-30 go together'),
+        (CONFIG + "[baseline]\nagainst = 'night'\nnight = '2026-11'\n", "night is '2026-11'; a date was expected"),
+        (CONFIG + "[baseline]\nagainst = 'night'\nnight = 3\n", "night must be a date"),
+        (CONFIG + "[baseline]\nnight = 2026-11-01\n", "go together"),
+        (changed(("logs/date={date}", "logs/all")), "hits do not say the whole date"),
+        (changed(("logs/date={date}", "logs/{date:%Y-%m}")), "hits do not say the whole date"),
+        (changed(('"logs/date={date}"', '["logs/{date}", "logs/all"]')), "hits do not say the whole date"),
+        (changed(('"logs/date={date}"', '{ a = "logs/a", b = "logs/b" }')), "hits do not say the whole date"),
+        (changed(('qrels = "l', 'undated = 1\nqrels = "l')), "undated must be true or false"),
+        (
+            changed(('path = "store"', 'path = "store"\nkeep_days = 99999999999')),
+            "keep_days must be a whole number from",
+        ),
+        (changed(("[score]", "[score]\ncanary = 99999999999")), "canary must be a whole number from 0 to 1,000,000"),
+        (changed(("[score]", "[score]\nmemory = '9999999999999 GB'")), "memory is '9999999999999 GB'"),
+        (
+            changed(('"logs/date={date}"', '{ prod = "logs/{date}" }'))
+            + "[[gates]]\nmeasure='doc_rr@3'\nrun='prodd'\nmin=0\n",
+            'Did you mean "prod"?',
+        ),
+        (CONFIG + "[baseline]\nnights = 0\n", "nights must be a whole number from 1 to 3,660"),
         (CONFIG + "[[gates]]\nmeasure='doc_recall@1'\nmax_drop=0.1\n", "there is nothing to drop below"),
         (CONFIG + "[[gates]]\nmeasure='doc_recal@1'\nmin=0.1\n", 'Did you mean "doc_recall@1"?'),
         (CONFIG + "[[gates]]\nmeasure='doc_recall@1'\nmin='high'\n", "min must be a number"),
@@ -139,7 +160,7 @@ max_drop = 0
 json = "out/x.json"
 """
     config = load_config(write(tmp_path, CONFIG + more))
-    assert config.baseline == Baseline("median", None, 3)
+    assert config.baseline == Baseline("median", nights=3)
     assert config.gates == (Gate("doc_rr@3", "a", 0.25, 0.0),)
     assert config.outputs.json == tmp_path / "out" / "x.json"
     assert config.names == ["doc_recall@1", "doc_rr@3"]
@@ -214,3 +235,84 @@ def test_dates_are_dates(options: list[str], wanted: str, tmp_path: Path, capsys
     """Anything but a date is exit code 2, before anything is read."""
     assert command(write(tmp_path, CONFIG), *options) == 2
     assert wanted in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("hits", "store"),
+    [
+        ("logs/**/*.parquet", "logs/store"),
+        ("logs", "logs/store"),
+        ("logs/*/*.parquet", "logs/store"),
+        ("logs/{date}", "logs/2026-11-30/store"),
+        ("logs/{date:%Y/%m}/*", "logs/2026/11/store"),
+        ("link/{date}", "logs/2026-11-30"),
+        ("store/nights/{date}/runs/x.parquet", "store"),
+    ],
+)
+def test_a_store_where_sources_are_read(hits: str, store: str, tmp_path: Path) -> None:
+    """Results would be read as data the next night: refused, with the line, also through links."""
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "link").symlink_to("logs")
+    text = changed(("logs/date={date}", hits), ('"store"', f'"{store}"'), ("[score]", "undated = true\n[score]"))
+    assert faults(tmp_path, text) == [
+        "line 3: the store lies where hits is read; it would be read as data. Put it elsewhere."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("hits", "store"),
+    [
+        ("logs/date={date}", "logs/store"),
+        ("{date}/hits.parquet", "store"),
+        ("logs/*.parquet", "logs/store"),
+        ("store/logs/{date}", "store"),
+        ("logs/part-[0-9]/{date}", "logs/part-x"),
+        ("{date:%Y}/{date:%j}/x", "201/300"),
+    ],
+)
+def test_a_store_beside_sources(hits: str, store: str, tmp_path: Path) -> None:
+    """A store in the same folder is fine, as long as no source looks into it."""
+    text = changed(("logs/date={date}", hits), ('"store"', f'"{store}"'), ("[score]", "undated = true\n[score]"))
+    assert load_config(write(tmp_path, text)).store == tmp_path / store
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted"),
+    [
+        ("nightly.toml", "json would replace this configuration"),
+        ("here/nightly.toml", "json would replace this configuration"),
+        ("labels/qrels.parquet", "json lies where qrels is read"),
+        ("logs/date=2026-11-30/x.json", "json lies where hits is read"),
+        ("logs/date=2026-11-30/_DONE", "json lies where hits is read"),
+        ("marks/2026-11-30", "json lies where marker is read"),
+        ("store/history.parquet", "json lies in the store, which holds nothing but what is published"),
+        ("store", "json lies in the store, which holds nothing but what is published"),
+    ],
+)
+def test_an_output_over_something_else(path: str, wanted: str, tmp_path: Path) -> None:
+    """Outputs are replaced as a whole every night, so none may stand where anything else is."""
+    (tmp_path / "here").symlink_to(".")
+    text = changed(("[score]", 'marker = "marks/{date}"\n[score]')) + f"[outputs]\njson = '{path}'\n"
+    assert faults(tmp_path, text) == [f"line 13: {wanted}."]
+
+
+def test_two_outputs_in_one_file(tmp_path: Path) -> None:
+    """The second is told."""
+    assert faults(tmp_path, CONFIG + "[outputs]\nmarkdown = 'x'\njson = './x'\n") == [
+        "line 13: json and markdown are the same file."
+    ]
+
+
+def test_one_run_may_be_the_same_every_night(tmp_path: Path) -> None:
+    """A fixed run to compare with needs no date, as long as another has one; undated = true says that none has."""
+    runs = changed(('"logs/date={date}"', '{ base = "base", prod = "logs/{date:%Y/%j}" }'))
+    assert set(load_config(write(tmp_path, runs)).sources.hits) == {"base", "prod"}
+    alone = changed(("logs/date={date}", "logs/all"), ("[score]", "undated = true\n[score]"))
+    assert load_config(write(tmp_path, alone)).sources.hits == ("logs/all",)
+
+
+@pytest.mark.parametrize("night", ["2026-11-01", "'2026-11-01'"])
+def test_a_fixed_night(night: str, tmp_path: Path) -> None:
+    """Written as TOML writes dates, or as text."""
+    config = load_config(write(tmp_path, CONFIG + f"[baseline]\nagainst = 'night'\nnight = {night}\n"))
+    assert config.baseline == Baseline("night", night=date(2026, 11, 1))

@@ -226,3 +226,71 @@ def test_a_new_gate_judges_what_is_published(tmp_path: Path) -> None:
 def test_reason_without_gates() -> None:
     """A job without gates says so."""
     assert reason([]) == "no gates are set"
+
+
+FIXED = DROP.format(against="night", more=f"night = {DAY - timedelta(days=3)}\n")
+
+
+def test_a_fixed_night_stays_the_baseline(tmp_path: Path) -> None:
+    """Small drops from night to night add up against a fixed one, which itself has nothing to be judged by."""
+    config = job(tmp_path, {before(3): 95, before(2): 88, before(1): 81, DAY: 70}, FIXED, n=100)
+    told = [run(config, before(3)), run(config, before(2)), run(config, before(1)), run(config)]
+    assert [gates(t)[0][1] for t in told] == ["not_judged", "passed", "passed", "failed"]
+    assert "this night is the baseline" in told[0]["reason"]
+    assert told[3]["gates"][0]["baseline"] == str(before(3))
+
+
+def test_a_fixed_night_that_is_not_there(tmp_path: Path) -> None:
+    """Not published, or scored with other labels: the gate fails, because it would never be judged again."""
+    config = job(tmp_path, {before(3): 8, DAY: 8}, FIXED)
+    told = run(config)
+    assert gates(told) == [("max_drop", "failed")]
+    assert f"the baseline, {before(3)}, is not published" in told["reason"]
+    run(config, before(3))
+    write(tmp_path / "labels" / "qrels.parquet", qrels().with_columns(relevance=2))
+    told = run(config)
+    assert gates(told) == [("max_drop", "failed")]
+    assert "labels changed since the baseline" in told["reason"]
+
+
+def test_a_measure_that_is_new_is_told(tmp_path: Path) -> None:
+    """There is a good night before, and it has no such value: that is what the reason says."""
+    config = job(tmp_path, {before(1): 8, DAY: 8}, LAST)
+    run(config, before(1))
+    config.write_text(
+        config.read_text().replace('"doc_rr@3"]', '"doc_rr@3", "doc_hit@1"]').replace('recall@1"\nmax', 'hit@1"\nmax')
+    )
+    told = run(config)
+    assert gates(told) == [("max_drop", "not_judged")]
+    assert f"doc_hit@1 of run has no value on {before(1)}" in told["reason"]
+
+
+def test_a_night_without_a_number_is_not_fine(tmp_path: Path) -> None:
+    """No unit is scored: that fails, gates or no gates."""
+    config = job(tmp_path)
+    write(tmp_path / "labels" / "qrels.parquet", qrels().with_columns(relevance=0))
+    told = run(config)
+    assert gates(told) == [("scored", "failed")]
+    assert told["exit_code"] == 1
+    assert "run: none of its 10 units was scored" in told["reason"]
+
+
+def test_three_requests_are_no_evidence(tmp_path: Path) -> None:
+    """A bootstrap of three values of either night excludes chance, and an exact test of them cannot."""
+    for n, status in ((3, "passed"), (5, "failed")):
+        config = job(tmp_path / str(n), {}, LAST, n=5)
+        for day, found in ((before(1), n), (DAY, 0)):
+            deliver(tmp_path / str(n), day, hits(found, n=n, request_id=[f"{day}-{k}" for k in range(n)]))
+            told = run(config, day)
+        assert gates(told) == [("max_drop", status)]
+
+
+def test_a_run_that_is_gone_is_told(tmp_path: Path) -> None:
+    """Runs come and go: a gate on each run says that one of the night before is not there; one by name fails."""
+    named = LAST[LAST.index("[[") :].replace("max_drop = 0.1", 'run = "b"\nmin = 0.1')
+    config = job(tmp_path, {}, LAST + named)
+    for day, runs in ((before(1), "ab"), (DAY, "a")):
+        deliver(tmp_path, day, pl.concat([hits(8, run_id=[run_id] * 10) for run_id in runs]))
+        told = run(config, day)
+    assert gates(told) == [("max_drop", "passed"), ("max_drop", "not_judged"), ("value", "failed")]
+    assert f"b was there on {before(1)} and is not tonight" in told["reason"]

@@ -6,14 +6,17 @@ import json
 import os
 import re
 import stat
+import time
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from docrecall.nightly.outputs import document, exit_code, markdown, prometheus
 from tests.nightly.nights import DAY, command, deliver, hits, job, run, store_of
+from tests.small import write
 
 METRICS = """[outputs]
 prometheus = "docrecall.prom"
@@ -91,9 +94,106 @@ def test_log_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = job(tmp_path)
     assert command(config, "--date", str(DAY), "--log", "json") == 0
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    events = ["started", "inputs", "scored", "canary", "published", "judged", "ended"]
+    events = ["started", "inputs", "scored", "canary", "published", "judged", "ended", "done"]
     assert [line["event"] for line in lines] == events
-    assert all({"time", "night"} <= line.keys() for line in lines)
+    assert all({"time", "night"} <= line.keys() for line in lines[:-1])
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "code"),
+    [
+        ("", ["--date", str(DAY + timedelta(days=1))], 5),
+        ("", ["--date", "today"], 2),
+        ("", ["--until", str(DAY)], 2),
+        ("[outputs]\njson = 'none/x.json'\n", ["--date", str(DAY)], 6),
+        ("what is this", ["--date", str(DAY)], 2),
+    ],
+)
+def test_every_line_is_json_when_it_fails(
+    text: str, options: list[str], code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A parser of the lines never meets another one; the last one has the exit code and the reason."""
+    config = job(tmp_path, more=text)
+    assert command(config, *options, "--log", "json") == code
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert (lines[-1]["event"], lines[-1]["exit_code"]) == ("done", code)
+    assert lines[-1]["reason"]
+
+
+def test_totals_that_fail_are_lines_of_json_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nights that are not published are told as a line."""
+    config = job(tmp_path)
+    assert command("total", config, "--since", str(DAY), "--until", str(DAY), "--log", "json") == 5
+    (line,) = capsys.readouterr().err.splitlines()
+    assert json.loads(line)["exit_code"] == 5
+
+
+def test_one_output_that_fails_does_not_silence_the_others(tmp_path: Path) -> None:
+    """A folder that is not there for Markdown is exit code 6 for Prometheus and in the JSON file as well."""
+    more = "[outputs]\njson = 'x.json'\nmarkdown = 'none/x.md'\nprometheus = 'docrecall.prom'\n"
+    config = job(tmp_path, more=more)
+    assert command(config, "--date", str(DAY)) == 6
+    assert samples(tmp_path)["docrecall_last_exit_code"] == 6
+    told = json.loads((tmp_path / "x.json").read_text())
+    assert told["exit_code"] == 6
+    assert "none/x.md" in told["reason"]
+
+
+def test_gates_that_share_their_labels(tmp_path: Path) -> None:
+    """Two gates on one measure, and one by slice: no two samples have the same name, or the file would be refused."""
+    gate = '[[gates]]\nmeasure = "doc_recall@1"\n'
+    more = (
+        METRICS
+        + gate
+        + "min = 0.9\n"
+        + gate
+        + 'by = "lang"\nmin = 0.5\n'
+        + gate
+        + 'by = "kind"\nmin = 0.1\nmin_n = 2\n'
+    )
+    config = job(tmp_path, more=more)
+    slices = 'queries = "labels/queries.parquet"\n[score]\nslices = ["lang", "kind"]'
+    config.write_text(config.read_text().replace("[score]", slices))
+    queries = {"query_id": [f"q{k:02}" for k in range(10)], "lang": ["de"] * 10, "kind": ["a", "b"] * 5}
+    write(tmp_path / "labels" / "queries.parquet", pl.DataFrame(queries))
+    assert command(config, "--date", str(DAY)) == 1
+    text = [line.rpartition(" ")[0] for line in (tmp_path / "docrecall.prom").read_text().splitlines()]
+    assert len(text) == len(set(text))
+    found, of = samples(tmp_path), '{gate="min",run="run",measure="doc_recall@1"'
+    assert found[f"docrecall_gate_failed{of}}}"] == 1
+    assert found[f'docrecall_gate_judged{of},by="lang"}}'] == 0
+    assert found[f'docrecall_gate_failed{of},by="kind"}}'] == 0
+
+
+def test_long_names_stay_apart(tmp_path: Path) -> None:
+    """Runs whose names differ after a thousand letters are two runs for Prometheus too."""
+    names = ["x" * 1_000 + end for end in "ab"]
+    config = job(tmp_path, {}, METRICS)
+    deliver(tmp_path, DAY, pl.concat([hits(8, run_id=[name] * 10) for name in names]))
+    assert command(config, "--date", str(DAY)) == 0
+    found = samples(tmp_path)
+    assert all(f'docrecall_mean{{run="{name}",measure="doc_recall@1"}}' in found for name in names)
+
+
+def test_what_a_killed_run_left_beside_an_output(tmp_path: Path) -> None:
+    """A temporary file of hours ago goes with the next run; one of now may be in the making."""
+    config = job(tmp_path, more=METRICS)
+    for name, age in (("old", 7_200), ("new", 60)):
+        (tmp_path / f".docrecall-{name}").touch()
+        os.utime(tmp_path / f".docrecall-{name}", (time.time() - age, time.time() - age))
+    assert command(config, "--date", str(DAY)) == 0
+    assert [p.name for p in tmp_path.glob(".docrecall-*")] == [".docrecall-new"]
+
+
+def test_a_night_that_was_not_judged_has_no_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a run left that was killed before the gates: its numbers are shown, and nothing says that they are fine."""
+    config = job(tmp_path)
+    run(config)
+    (store_of(config).folder(DAY) / "verdict.json").unlink()
+    assert command("show", config, "--date", str(DAY), "--format", "json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["exit_code"] is None
+    assert "the gates have not spoken yet" in told["reason"]
 
 
 def test_markdown(tmp_path: Path) -> None:

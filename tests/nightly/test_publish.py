@@ -110,6 +110,98 @@ def test_not_delivered(what: str, tmp_path: Path) -> None:
     assert store_of(config).read(DAY) is None
 
 
+@pytest.mark.parametrize("table", ["hits.b", "requests", "queries"])
+def test_a_part_of_the_night_without_rows(table: str, tmp_path: Path) -> None:
+    """One run of two, or a dated list, that came empty is a night that is not whole: its zeros are not published."""
+    config = job(tmp_path, {})
+    runs = 'hits = { a = "a/{date}.parquet", b = "b/{date}.parquet" }\nrequests = "asked/{date}.parquet"\n'
+    runs += 'queries = "list/{date}.parquet"'
+    config.write_text(config.read_text().replace('hits = "logs/date={date}"', runs))
+    ids = hits(8).select("query_id")
+    for name, rows in {"hits.a": hits(8), "hits.b": hits(8), "requests": ids, "queries": ids}.items():
+        place = {"hits.a": "a", "hits.b": "b", "requests": "asked", "queries": "list"}[name]
+        write(tmp_path / place / f"{DAY}.parquet", rows.clear() if name == table else rows)
+    with pytest.raises(IncompleteError, match="no rows"):
+        run(config)
+    assert store_of(config).read(DAY) is None
+
+
+MIDNIGHT = datetime(2026, 11, 30)
+
+
+@pytest.mark.parametrize("unit", ["ns", "us", "ms"])
+@pytest.mark.parametrize(
+    ("time", "zone", "told"),
+    [
+        (MIDNIGHT, None, None),
+        (MIDNIGHT + timedelta(hours=23, minutes=59, seconds=59.999), None, None),
+        (MIDNIGHT - timedelta(milliseconds=1), None, "1 rows are not of 2026-11-30 (1 before;"),
+        (MIDNIGHT + timedelta(days=1), None, "1 rows are not of 2026-11-30 (1 after;"),
+        (None, None, "1 rows are not of 2026-11-30 (1 null;"),
+        (MIDNIGHT, "UTC", None),
+        (MIDNIGHT + timedelta(hours=1), "Europe/Vienna", None),
+        (MIDNIGHT + timedelta(minutes=59), "Europe/Vienna", "1 rows are not of 2026-11-30 (1 before;"),
+        (MIDNIGHT, "America/New_York", None),
+        (MIDNIGHT + timedelta(hours=19), "America/New_York", "1 rows are not of 2026-11-30 (1 after;"),
+    ],
+)
+def test_rows_of_another_day(
+    unit: Any, time: datetime | None, zone: str | None, told: str | None, tmp_path: Path
+) -> None:
+    """The first moment of the day belongs to it and that of the next does not, in UTC, whatever zone was logged."""
+    config = job(tmp_path, {})
+    config.write_text(config.read_text().replace("[sources]", '[sources]\ntime = "ts"'))
+    times = pl.Series("ts", [MIDNIGHT + timedelta(hours=12)] * 9 + [time]).dt.cast_time_unit(unit)
+    deliver(tmp_path, DAY, hits(8, ts=times if zone is None else times.dt.replace_time_zone(zone)))
+    if told is None:
+        assert run(config)["outcome"] == "published"
+        return
+    with pytest.raises(DataError) as caught:
+        run(config)
+    assert f"hits.ts: {told}" in str(caught.value)
+    assert store_of(config).read(DAY) is None
+
+
+def test_the_last_nanosecond_of_the_day(tmp_path: Path) -> None:
+    """It is of this night, and one later is not."""
+    config = job(tmp_path, {})
+    config.write_text(config.read_text().replace("[sources]", '[sources]\ntime = "ts"'))
+    end = int((MIDNIGHT - datetime(1970, 1, 1)).total_seconds() + 86_400) * 10**9
+    for last, wanted in ((end - 1, "published"), (end, None)):
+        deliver(tmp_path, DAY, hits(8, ts=pl.Series([end - 1] * 9 + [last], dtype=pl.Datetime("ns"))))
+        if wanted:
+            assert run(config)["outcome"] == wanted
+        else:
+            with pytest.raises(DataError, match="1 after"):
+                run(config)
+
+
+@pytest.mark.parametrize("column", ["rank", "query_id", "gone"])
+def test_a_time_that_is_none(column: str, tmp_path: Path) -> None:
+    """A column that is absent, or holds numbers or text, is told by its name."""
+    config = job(tmp_path)
+    config.write_text(config.read_text().replace("[sources]", f'[sources]\ntime = "{column}"'))
+    with pytest.raises(DataError, match=column):
+        run(config)
+
+
+def test_a_file_that_was_written_over_and_dated_back(tmp_path: Path) -> None:
+    """The same place, size and time, and other content: found by what nobody can set."""
+    config = job(tmp_path, {})
+    file = deliver(tmp_path, DAY, hits(8))
+    os.utime(file, (1_700_000_000, 1_700_000_000))
+
+    def write_over(event: str, *_: Any, **__: Any) -> None:
+        if event == "scored":
+            content = file.read_bytes()
+            file.write_bytes(content)  # even where not one byte differs: another reader may have seen it cut off
+            os.utime(file, (1_700_000_000, 1_700_000_000))
+
+    with pytest.raises(InputError, match="changed while it was read"):
+        run(config, log=write_over)
+    assert store_of(config).read(DAY) is None
+
+
 def test_marker_delivers(tmp_path: Path) -> None:
     """With the marker there, the night is read."""
     config = job(tmp_path)
@@ -249,6 +341,63 @@ def test_janitor(tmp_path: Path) -> None:
     assert kept == {published(config).run.name, "20261219T000000-0123456789ab", "not-ours"}
     assert [p.name for p in store.staging.iterdir()] == [".docrecall-alive"]
     assert not (store.folder(DAY) / ".docrecall-dead").exists()
+
+
+def test_replaced_results_stay_from_the_day_they_were_replaced(tmp_path: Path) -> None:
+    """A night that stood for weeks and was replaced now is kept for its readers, also when it is run again at once."""
+    config = job(tmp_path)
+    run(config)
+    store = store_of(config)
+    runs = store.folder(DAY) / "runs"
+    for name in ("20261001T000000-0123456789ab", "20261101T000000-0123456789ab"):
+        (runs / name).mkdir()
+    named = published(config).run.name
+    made = datetime.strptime(named[:15], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
+    store.tidy(DAY, keep_days=7, now=made + timedelta(days=6))
+    assert {p.name for p in runs.iterdir()} == {"20261101T000000-0123456789ab", named}
+    store.tidy(DAY, keep_days=7, now=made + timedelta(days=8))
+    assert {p.name for p in runs.iterdir()} == {named}
+
+
+def test_a_folder_that_is_called_like_no_day(tmp_path: Path) -> None:
+    """Something else among the nights is no night, whatever it is called and holds."""
+    config = job(tmp_path)
+    run(config)
+    for name in ("2026-13-99", "2026-11-3x", "x"):
+        (store_of(config).root / "nights" / name).mkdir()
+        (store_of(config).root / "nights" / name / "manifest.json").touch()
+    assert store_of(config).dates() == [DAY]
+    assert run(config)["outcome"] == "unchanged"
+
+
+def test_the_level_of_intervals_is_that_of_the_results(tmp_path: Path) -> None:
+    """What `load` reads, the JSON beside it and the history have the intervals that the configuration asks for."""
+    config = job(tmp_path)
+    config.write_text(config.read_text().replace("[score]", "[score]\nlevel = 0.5"))
+    told = run(config)["runs"][0]["measures"]["doc_recall@1"]
+    night = published(config)
+    found = dr.load(night.folder)
+    assert found.intervals.how.level == 0.5
+    written = json.loads((night.run / "summary.json").read_text())["runs"][0]["measures"]["doc_recall@1"]
+    kept = pl.read_parquet(store_of(config).history).row(0, named=True)
+    wide = found.summary(level=0.95).row(0, named=True)
+    for end in ("ci_low", "ci_high"):
+        assert told[end] == found.summary()[end][0] == written[end] == kept[end] != wide[end]
+
+
+def test_a_damaged_baseline_is_told_with_its_night(tmp_path: Path) -> None:
+    """Exit code 4 names the night that is to be run again; that mends it, and this night is judged by it."""
+    gate = '[baseline]\nagainst = "last_good"\n[[gates]]\nmeasure = "doc_recall@1"\nmax_drop = 0.5\n'
+    before = DAY - timedelta(days=1)
+    config = job(tmp_path, {before: 8, DAY: 8}, gate)
+    run(config, before)
+    night = store_of(config).read(before)
+    assert night is not None
+    (night.run / "per_query.parquet").write_bytes(b"")
+    with pytest.raises(InputError, match=f"not what was published; run `docrecall nightly` for {before} again"):
+        run(config)
+    assert run(config, before)["outcome"] == "recomputed"
+    assert run(config)["gates"][0]["status"] == "passed"
 
 
 def test_moving_the_store(tmp_path: Path) -> None:

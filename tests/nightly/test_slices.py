@@ -11,11 +11,11 @@ import pytest
 
 import docrecall as dr
 from docrecall.errors import UsageError
-from docrecall.nightly.numbers import p_below
+from docrecall.nightly.numbers import Drop, p_below
 from docrecall.nightly.total import add_nights
 from docrecall.stats import Sample
 from docrecall.stats.student import student_below
-from tests.nightly.nights import DAY, command, deliver, job, run, store_of
+from tests.nightly.nights import DAY, command, deliver, hits, job, run, store_of
 from tests.small import SECRET, write
 
 N = 200
@@ -136,15 +136,94 @@ def test_a_slice_column_that_is_not_there(tmp_path: Path) -> None:
     assert store_of(config).read(DAY) is None
 
 
+def test_slices_are_compared_pair_by_pair(tmp_path: Path) -> None:
+    """9 of 50 queries of one slice lose their document: that is sure of pairs, and may be chance of two samples."""
+    drop = DROP.replace("max_drop = 0.1", "max_drop = 0.02")
+    config = sliced(tmp_path, {BEFORE: {}, DAY: {"it": 36}}, drop)
+    run(config, BEFORE)
+    (found,) = run(config)["gates"]
+    assert (found["status"], found["slice_value"], found["n"], found["n_pairs"]) == ("failed", "it", 50, 50)
+    assert found["delta"] == pytest.approx(-0.18)
+    assert found["ci_low"] < found["delta"] < found["ci_high"] < 0
+    old, new = (Sample.of([1.0] * n + [0.0] * (50 - n)) for n in (45, 36))
+    alone = Drop.of_samples(old, new, unit_range=True)
+    assert alone is not None
+    assert 4 * (alone.p_below(-0.02) or 0) > 0.05
+
+
+def test_a_night_that_asks_other_queries_is_two_samples(tmp_path: Path) -> None:
+    """Without the same queries on both sides there are no pairs, and slices are judged all the same."""
+    config = sliced(tmp_path, {BEFORE: {}, DAY: {"it": 20}}, DROP)
+    config.write_text(config.read_text().replace('"all"', '"hits"'))
+    half = pl.read_parquet(tmp_path / "logs" / f"date={BEFORE}" / "part-0.parquet").gather_every(2)
+    deliver(tmp_path, BEFORE, half)
+    run(config, BEFORE)
+    (found,) = run(config)["gates"]
+    assert (found["status"], found["slice_value"], found["n_pairs"]) == ("failed", "it", None)
+
+
+def test_two_queries_are_no_evidence(tmp_path: Path) -> None:
+    """Both queries of each slice lose their document. No test of two can tell, nor of four in the whole night."""
+    gates = DROP.replace("max_drop = 0.1", "max_drop = 0.1\nmin_n = 2\n") + DROP[DROP.index("[[") :].replace(
+        'by = "lang"\n', ""
+    )
+    config = sliced(tmp_path, {BEFORE: {}, DAY: {"de": 0, "en": 0}}, gates, {"de": 2, "en": 2})
+    run(config, BEFORE)
+    assert [g["status"] for g in run(config)["gates"]] == ["passed", "passed"]
+
+
+def test_a_slice_of_requests_under_queries_is_two_samples(tmp_path: Path) -> None:
+    """A query that is the mean of its requests is in several slices of requests: such slices have no pairs."""
+    gate = DROP.replace("lang", "device")
+    config = job(tmp_path, {}, gate, n=60)
+    text = config.read_text().replace("[score]", 'requests = "asked/{date}.parquet"\n[score]\nslices = ["device"]')
+    config.write_text(text.replace('universe = "all"', 'universe = "all"\nunit = "query"'))
+    for day, found in ((BEFORE, 60), (DAY, 10)):
+        rows = pl.concat([hits(found, n=60, request_id=[f"{day}-{d}{k}" for k in range(60)]) for d in "ab"])
+        deliver(tmp_path, day, rows)
+        asked = rows.select("request_id", "query_id").with_columns(device=pl.Series(["phone"] * 60 + ["desk"] * 60))
+        write(tmp_path / "asked" / f"{day}.parquet", asked)
+        told = run(config, day)
+    (found_gate,) = told["gates"]
+    assert (found_gate["status"], found_gate["n_pairs"]) == ("failed", None)
+
+
+def test_only_named_columns_are_kept(tmp_path: Path) -> None:
+    """What parts the units stands beside the night; the text of queries, in the same table, does not."""
+    config = sliced(tmp_path, {DAY: {}}, "")
+    run(config)
+    night = store_of(config).read(DAY)
+    assert night is not None
+    assert night.frame("queries.parquet").columns == ["query_id", "lang"]
+
+
 def test_p_values_by_hand() -> None:
     """Values 0, 1, 2 with mean 1 and standard error 1/sqrt(3) are 1.732 errors above 0: p 0.8873 at 2 degrees."""
     sample = Sample.of([0.0, 1.0, 2.0])
-    assert p_below(sample, 0.0) == pytest.approx(0.88729833, abs=1e-8)
-    assert p_below(sample, 2.0) == pytest.approx(1 - 0.88729833, abs=1e-8)
-    assert p_below(sample, 0.0, sample) == pytest.approx(0.5)
-    assert p_below(Sample.of([0.5]), 0.0) is None
-    assert p_below(Sample.of([0.5, 0.5]), 0.6) == 0.0
-    assert p_below(Sample.of([0.5, 0.5]), 0.5) == 1.0
+    assert p_below(sample, 0.0, None) == pytest.approx(0.88729833, abs=1e-8)
+    assert p_below(sample, 2.0, None) == pytest.approx(1 - 0.88729833, abs=1e-8)
+    assert p_below(Sample.of([0.5]), 0.0, None) is None
+    assert p_below(Sample.of([0.5, 0.5]), 0.5, None) == 1.0
+    same = Drop.of_samples(sample, sample, unit_range=False)
+    assert same is not None
+    assert same.p_below(0.0) == pytest.approx(0.5)
+
+
+def test_p_values_without_spread() -> None:
+    """Zeros under a floor of 0.8 come of chance with 0.2^5, as binary values do; without limits signs speak."""
+    zeros = Sample.of([0.0] * 5)
+    assert p_below(zeros, 0.8, (0.0, 1.0)) == pytest.approx(0.2**5)
+    assert p_below(Sample.of([0.5, 0.5]), 0.75, (0.0, 1.0)) == pytest.approx(0.25)
+    assert p_below(zeros, 1.0, (0.0, 1.0)) == 0.0
+    assert p_below(Sample.of([3.0] * 5), 4.0, None) == 0.5**5
+    ones = Sample.of([1.0] * 5)
+    three = Drop.of_samples(Sample.of([1.0] * 3), Sample.of([0.0] * 3), unit_range=True)
+    assert three is not None
+    assert three.p_below(-0.1) == pytest.approx(1 / 20)  # one of the 20 ways to part six values in two threes
+    five = Drop.of_samples(ones, zeros, unit_range=True)
+    assert five is not None
+    assert 1 / 252 <= (five.p_below(-0.1) or 0) < 0.01
+    assert (five.p_below(-0.9) or 0) > 0.2  # 0.1 below none at all is no news in five
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 7, 50, 199, 200, 201, 5_000])

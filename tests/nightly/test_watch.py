@@ -64,7 +64,9 @@ def test_signals_end_the_run(number: signal.Signals, code: int, event: str, tmp_
     out, err = process.communicate(timeout=10)
     assert process.returncode == code
     assert json.loads(out)["exit_code"] == code
-    assert err.splitlines()[-1].startswith(f"docrecall: ended by {number.name}")
+    last = json.loads(err.splitlines()[-1])
+    assert (last["event"], last["exit_code"]) == ("done", code)
+    assert last["reason"].startswith(f"ended by {number.name}")
     assert not any(Path(f"/proc/{pid}").exists() for pid in worker)
     assert store_of(config).read(DAY) is None
 

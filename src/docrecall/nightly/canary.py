@@ -22,7 +22,9 @@ from docrecall.measures.grammar import Cut, Measure
 from docrecall.options import Options
 from docrecall.show import printable
 from docrecall.sources.table import collect
+from docrecall.summary import mean_of
 from docrecall.tables import unit_key
+from docrecall.units import BESIDE
 
 _SHOWN = 5
 
@@ -51,7 +53,7 @@ class Canary:
         drawn = (
             scores.units.lazy()
             .filter(pl.col("status") == "scored")
-            .select(*key, *map(str, self._measures), pl.struct(key).hash(self._seed).alias("_order"))
+            .select(*key, *map(str, self._measures), *BESIDE, pl.struct(key).hash(self._seed).alias("_order"))
             .bottom_k(self.size, by="_order")
             .collect()
         )
@@ -64,23 +66,56 @@ class Canary:
         self._taken = heapq.nsmallest(self.size, [*self._taken, *new], key=lambda taken: taken.order)
 
     def check(self, labels: Labels, options: Options) -> int:
-        """Score the sample by `reference.py`; CanaryError names the measures and units that differ. Gives its size."""
+        """Score the sample by `reference.py`; CanaryError names the measures and units that differ. Gives its size.
+
+        Values, ceilings and weights of each unit are compared, and the means of the sample.
+        """
         differ: dict[str, list[str]] = {}
-        queries = pl.DataFrame({"query_id": [taken.unit["query_id"] for taken in self._taken]})
-        judged = dict(enumerate(_judged(labels, queries, options))) if self._taken else {}
-        for n, taken in enumerate(self._taken):
-            hits = [_hit(row) for row in taken.hits]
-            for measure in self._measures:
-                wanted = reference.value(measure.name, _cut(measure.cut, hits), judged[n], **measure.arguments)
-                if wanted != taken.unit[str(measure)]:
-                    differ.setdefault(str(measure), []).append(str(taken.unit["query_id"]))
+        for taken, wanted in zip(self._taken, self._wanted(labels, options), strict=True):
+            for name, value in wanted.items():
+                if value != taken.unit[name]:
+                    differ.setdefault(name, []).append(printable(taken.unit["query_id"]))
+        for name in map(str, self._measures):
+            if not self._same_mean(name, weighted=labels.weighted):
+                differ.setdefault(f"the mean of {name}", []).append("all of them")
         if differ:
-            told = "; ".join(f"{m} in {len(q)}, such as {printable(q[0])}" for m, q in list(differ.items())[:_SHOWN])
+            told = "; ".join(f"{m} in {len(q)}, such as {q[0]}" for m, q in list(differ.items())[:_SHOWN])
             raise CanaryError(
                 f"{len(self._taken)} units were scored again by the definition, and other values came out: {told}. "
                 "Nothing was published. This is a fault of docrecall or of this machine; please report it."
             )
         return len(self._taken)
+
+    def _wanted(self, labels: Labels, options: Options) -> Iterator[dict[str, float | None]]:
+        """What the definition says of each unit, by column."""
+        if not self._taken:
+            return
+        queries = pl.DataFrame({"query_id": [taken.unit["query_id"] for taken in self._taken]})
+        weight_of = dict(_weights(labels, queries))
+        for taken, (judged, index) in zip(self._taken, _judged(labels, queries, options), strict=True):
+            hits = [_hit(row) for row in taken.hits]
+            yield {
+                str(m): reference.value(m.name, _cut(m.cut, hits), judged, **m.arguments) for m in self._measures
+            } | {
+                "ceiling": reference.ceiling(judged, index) if labels.has_index else None,
+                "weight": weight_of.get(taken.unit["query_id"], labels.one),
+            }
+
+    def _same_mean(self, measure: str, *, weighted: bool) -> bool:
+        """Whether the values of the sample come to one mean both ways, and to one effective size."""
+        units = [taken.unit for taken in self._taken if taken.unit[measure] is not None]
+        values, weights = ([unit[c] for unit in units] for c in (measure, "weight"))
+        found = mean_of(np.array(values, np.float64), np.array(weights, np.float64) if weighted else None)
+        size = reference.effective_size(weights) if weighted else float(len(units)) or None
+        return found == (reference.mean(values, weights if weighted else None), size)
+
+
+def _weights(labels: Labels, queries: pl.DataFrame) -> Iterator[tuple[Any, float]]:
+    """The weights of some queries, of those that have one."""
+    if labels.queries is None or not labels.weighted:
+        return
+    rows = labels.queries.filter(pl.col("query_id").is_in(queries["query_id"].implode()))
+    yield from rows.select("query_id", "weight").drop_nulls().iter_rows()
 
 
 def _hits_of(drawn: pl.DataFrame, batch: Batch | None, key: list[str]) -> list[list[dict[str, Any]]]:
@@ -112,10 +147,16 @@ def _hit(row: Mapping[str, Any]) -> reference.Hit:
     )
 
 
-def _judged(labels: Labels, queries: pl.DataFrame, options: Options) -> Iterator[reference.Judged]:
+def _judged(
+    labels: Labels, queries: pl.DataFrame, options: Options
+) -> Iterator[tuple[reference.Judged, set[reference.Doc]]]:
+    """What is known of the answers to each query, and which of the labelled documents the index has."""
+    index: list[set[reference.Doc]] = [set() for _ in range(queries.height)]
     found: list[dict[Any, reference.Label]] = [{} for _ in range(queries.height)]
     for row in labels.of(queries).iter_rows(named=True):
         found[row["unit"]][row["doc_id"]] = reference.Label(row["relevance"], row.get("doc_version"), row["stale"])
+        if row["served"]:
+            index[row["unit"]].add(row["doc_id"])
     passages: list[list[reference.Passage]] = [[] for _ in range(queries.height)]
     told = labels.passages_of(queries)
     for row in [] if told is None else told.iter_rows(named=True):
@@ -125,8 +166,8 @@ def _judged(labels: Labels, queries: pl.DataFrame, options: Options) -> Iterator
                 row["evidence_id"], row["doc_id"], span, row["chunk_id"], row["doc_version"], row["stale"]
             )
         )
-    for judged, gold in zip(found, passages, strict=True):
-        yield reference.Judged(judged, gold, options.min_relevance)
+    for judged, gold, there in zip(found, passages, index, strict=True):
+        yield reference.Judged(judged, gold, options.min_relevance), there
 
 
 def _cut(cut: Cut, hits: Sequence[reference.Hit]) -> reference.Cut:

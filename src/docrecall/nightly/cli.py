@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import os
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from docrecall.errors import DocrecallError, IncompleteError, InputError, OutputError, UsageError
+from docrecall.errors import DocrecallError, IncompleteError, InputError, UsageError
 from docrecall.printing import printing
 from docrecall.show import printable
 
@@ -42,11 +44,11 @@ def run(
     """Score one night, or several, publish each as a whole, and judge it by the gates."""
     from docrecall.nightly.config import load_config  # noqa: PLC0415
 
-    found = load_config(config)
-    chosen = _nights(date, since, until)
-    if dry_run:
-        return _plan(found, chosen)
-    return _tell(found, _work(found, chosen, log), format)
+    with _logging(log) as ended:
+        found = load_config(config)
+        chosen = _nights(date, since, until)
+        ended.code = _plan(found, chosen) if dry_run else _tell(found, _work(found, chosen, log), format, log)
+    return ended.code
 
 
 @nightly.command
@@ -98,7 +100,7 @@ def show(config: ConfigPath, *, date: Day = None, format: Results = "table") -> 
         raise IncompleteError(f"{day} is not published in {printable(store.root)}.")
     if night.damage():
         raise InputError(f"{night.damage()[0]}. `docrecall nightly verify` tells everything that is damaged.")
-    verdict = store.verdict(night) or {"passed": True, "reason": "the gates have not spoken yet", "gates": []}
+    verdict = store.verdict(night) or {"passed": None, "reason": "the gates have not spoken yet", "gates": []}
     told = told_of(night, "published", verdict)
     with printing():
         if format == "json":
@@ -130,21 +132,23 @@ def total(
     from docrecall.report.nightly import print_total  # noqa: PLC0415
     from docrecall.report.terminal import console  # noqa: PLC0415
 
-    found = load_config(config)
-    chosen = _nights(None, since, until)
-    if recompute:
-        told = _work(found, chosen, log)
-        if exit_code(told["nights"]) not in (0, 1) or told["exit_code"] > 128:
-            return _tell(found, told, "table")
-    table = add_nights(Store(found.store), chosen, found.level, by)
-    with printing():
-        if format == "json":
-            print(json.dumps(table.to_dicts(), indent=2, allow_nan=False))
-        elif format == "csv":
-            print(to_csv(table), end="")
-        else:
-            print_total(table, console())
-    return 0
+    with _logging(log) as ended:
+        found = load_config(config)
+        chosen = _nights(None, since, until)
+        if recompute:
+            told = _work(found, chosen, log)
+            if exit_code(told["nights"]) not in (0, 1) or told["exit_code"] > 128:
+                ended.code = _tell(found, told, "table", log)
+                return ended.code
+        table = add_nights(Store(found.store), chosen, found.level, by)
+        with printing():
+            if format == "json":
+                print(json.dumps(table.to_dicts(), indent=2, allow_nan=False))
+            elif format == "csv":
+                print(to_csv(table), end="")
+            else:
+                print_total(table, console())
+    return ended.code
 
 
 def _nights(date: str | None, since: str | None, until: str | None) -> list[datetime.date]:
@@ -181,24 +185,42 @@ def _work(config: Config, chosen: list[datetime.date], log: str) -> dict[str, An
     return document(results)
 
 
-def _tell(config: Config, told: dict[str, Any], format: str) -> int:
-    """Write the outputs and print the results; the exit code, the line on stderr and the JSON say the same."""
+class _Ended:
+    """The exit code that a command comes to."""
+
+    code = 0
+
+
+@contextlib.contextmanager
+def _logging(log: str) -> Iterator[_Ended]:
+    """Where lines of JSON are asked for, a failure is one too."""
+    ended = _Ended()
+    try:
+        yield ended
+    except DocrecallError as error:
+        if log != "json":
+            raise
+        ended.code = error.exit_code
+        _json({"event": "done", "exit_code": ended.code, "reason": " ".join(str(error).split())})
+
+
+def _tell(config: Config, told: dict[str, Any], format: str, log: str) -> int:
+    """Write the outputs and print the results; the exit code, the last line on stderr and the JSON say the same."""
     from docrecall.nightly import outputs  # noqa: PLC0415
     from docrecall.report.nightly import print_night  # noqa: PLC0415
     from docrecall.report.terminal import console  # noqa: PLC0415
 
     if told["exit_code"] < 128:
-        try:
-            outputs.write(config, told)
-        except OutputError as error:
-            told = told | {"exit_code": error.exit_code, "reason": f"{error} {told['reason']}"}
+        told = outputs.write(config, told)
     with printing():
         if format == "json":
             print(outputs.as_json(told), end="")
         else:
             for night in told["nights"]:
                 print_night(night, console())
-    if told["exit_code"]:
+    if log == "json":
+        _json({"event": "done", "exit_code": told["exit_code"], "reason": told["reason"]})
+    elif told["exit_code"]:
         print(f"docrecall: {printable(told['reason'], 2_000)}", file=sys.stderr)
     return int(told["exit_code"])
 
@@ -206,10 +228,14 @@ def _tell(config: Config, told: dict[str, Any], format: str) -> int:
 def _json_lines(night: datetime.date) -> Any:
     def say(event: dict[str, Any]) -> None:
         if not event.get("quiet"):
-            time = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
-            print(json.dumps({"time": time, "night": night.isoformat(), **event}), file=sys.stderr, flush=True)
+            _json({"night": night.isoformat(), **event})
 
     return say
+
+
+def _json(line: dict[str, Any]) -> None:
+    time = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
+    print(json.dumps({"time": time, **line}), file=sys.stderr, flush=True)
 
 
 def _text_lines(night: datetime.date) -> Any:

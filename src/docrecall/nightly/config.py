@@ -5,8 +5,6 @@ Every fault is told at once, each with its line and the nearest known name.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import tomllib
 from collections.abc import Mapping
@@ -20,12 +18,14 @@ from docrecall.errors import InputError, UsageError
 from docrecall.measures.grammar import Measure, parse_all
 from docrecall.memory import parse_bytes
 from docrecall.nightly import days
+from docrecall.nightly.places import clashes
 from docrecall.nightly.reader import Reader
 from docrecall.options import Options
 from docrecall.show import printable
+from docrecall.staging import digest
 from docrecall.tables import TABLES
 
-Against = Literal["nothing", "last_good", "median", "run"]
+Against = Literal["nothing", "last_good", "median", "night", "run"]
 _LABELS = ("qrels", "evidence", "queries", "requests", "documents", "chunks")
 
 
@@ -33,7 +33,8 @@ _LABELS = ("qrels", "evidence", "queries", "requests", "documents", "chunks")
 class Sources:
     """Where the tables of a night are, as the file says it; `of` puts a date in.
 
-    hits: paths, or run -> paths. tables: name -> paths. marker: a file that is there when the night is delivered.
+    hits: paths, or run -> paths. tables: name -> paths. marker: a file that is there when the night is delivered. time:
+    the column of hits that says when, which is then checked.
     """
 
     hits: tuple[str, ...] | Mapping[str, tuple[str, ...]]
@@ -41,6 +42,7 @@ class Sources:
     marker: str | None = None
     map: tuple[str, ...] = ()
     read: tuple[str, ...] = ()
+    time: str | None = None
 
     def all(self) -> dict[str, tuple[str, ...]]:
         """Every source by a name for messages: `hits`, `hits.RUN` or the table's."""
@@ -63,11 +65,12 @@ class Baseline:
     """What gates compare a night with.
 
     against: "last_good": the last night before it that passed its gates; "median": of the last `nights` such nights the
-    one with the median mean; "run": another run of the same night; "nothing".
+    one with the median mean; "night": a fixed one; "run": another run of the same night; "nothing".
     """
 
     against: Against = "nothing"
     run: str | None = None
+    night: date | None = None
     nights: int = 7
 
 
@@ -150,7 +153,7 @@ class Config:
             "map": self.sources.map,
             "read": self.sources.read,
         }
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+        return digest(told)
 
 
 def load_config(path: str | os.PathLike[str]) -> Config:
@@ -178,19 +181,21 @@ def _config(file: Path, r: Reader) -> Config:
     measures: tuple[Measure, ...] = ()
     with r.table("store", required=True) as t:
         store = t.path("path", required=True)
-        keep_days = t.whole("keep_days", 7, least=1)
+        keep_days = t.whole("keep_days", 7, least=1, most=36_500)
     with r.table("score", required=True) as t:
         names = t.texts("measures", required=True)
         measures = t.checked("measures", lambda: parse_all(list(names)), ()) if names else ()
         slices = t.texts("slices")
-        canary = t.whole("canary", 50, least=0)
+        canary = t.whole("canary", 50, least=0, most=1_000_000)
         memory = t.text("memory")
         if memory is not None:
             t.checked("memory", partial(parse_bytes, memory), 0)
         level = t.share("level", 0.95)
     options = _options(r)
     known = [str(m) for m in measures]
-    baseline = _baseline(r, sources)
+    baseline, outputs = _baseline(r, sources), _outputs(r)
+    for section, key, fault in clashes(file, store, asdict(outputs), _all_paths(sources)):
+        r.note((section, key), fault)
     return Config(
         file,
         store or file.parent,
@@ -203,9 +208,9 @@ def _config(file: Path, r: Reader) -> Config:
         level or 0.95,
         keep_days,
         baseline,
-        _gates(r, known, tuple(slices), baseline),
+        _gates(r, sources, known, tuple(slices), baseline),
         _data(r),
-        _outputs(r),
+        outputs,
     )
 
 
@@ -217,10 +222,25 @@ def _sources(r: Reader) -> Sources:
         if not t.broken and not {"qrels", "evidence"} & tables.keys():
             t.fault(None, "no labels: name qrels, evidence, or both")
         marker = t.paths("marker")
-        found = Sources(hits, tables, marker[0] if marker else None, tuple(t.texts("map")), tuple(t.texts("read")))
+        first = marker[0] if marker else None
+        found = Sources(hits, tables, first, tuple(t.texts("map")), tuple(t.texts("read")), t.text("time"))
+        if not t.flag("undated") and not t.broken and not _is_dated(found):
+            t.fault(
+                "hits",
+                "hits do not say the whole date, so that nights would be scored from the same files: write {date} or "
+                "its parts, or undated = true if that is meant",
+            )
         if not t.broken:
             t.checked("map", lambda: _mapping(found), None)
     return found
+
+
+def _is_dated(sources: Sources) -> bool:
+    """Whether each night has hits of its own. One run of several may be the same every night, to compare with."""
+    if not isinstance(sources.hits, Mapping):
+        return all(map(days.names_a_day, sources.hits))
+    runs = [[days.names_a_day(p) for p in paths] for paths in sources.hits.values()]
+    return any(map(any, runs)) and all(all(dated) for dated in runs if any(dated))
 
 
 def _mapping(sources: Sources) -> None:
@@ -245,21 +265,27 @@ def _baseline(r: Reader, sources: Sources) -> Baseline:
     with r.table("baseline") as t:
         words = get_args(Against)
         against: Any = t.word("against", words, "nothing")
-        run, n = t.text("run"), t.whole("nights", 7, least=1)
-        if (against == "run") != (run is not None):
-            t.fault("run" if run else "against", 'against = "run" and run = "NAME" go together')
+        run, night, n = t.text("run"), t.day("night"), t.whole("nights", 7, least=1, most=3_660)
+        for name, found, like in (("run", run, '"NAME"'), ("night", night, "2026-11-30")):
+            if (against == name) != (found is not None) and not t.broken:
+                t.fault(name if found else "against", f'against = "{name}" and {name} = {like} go together')
         if run is not None and isinstance(sources.hits, Mapping) and run not in sources.hits:
             t.unknown("run", run, list(sources.hits), "run")
-    return Baseline(against, run, n)
+    return Baseline(against, run, night, n)
 
 
-def _gates(r: Reader, measures: list[str], slices: tuple[str, ...], baseline: Baseline) -> tuple[Gate, ...]:
+def _gates(
+    r: Reader, sources: Sources, measures: list[str], slices: tuple[str, ...], baseline: Baseline
+) -> tuple[Gate, ...]:
     gates = []
     for t in r.tables("gates"):
         with t:
             measure = t.text("measure", required=True) or ""
             if measure and measure not in measures and measures:
                 t.unknown("measure", measure, measures, "measure of [score]")
+            run = t.text("run")
+            if run is not None and isinstance(sources.hits, Mapping) and run not in sources.hits:
+                t.unknown("run", run, list(sources.hits), "run")
             low, drop = t.number("min"), t.number("max_drop", least=0)
             by = t.text("by")
             if by is not None and by not in slices:
@@ -269,7 +295,15 @@ def _gates(r: Reader, measures: list[str], slices: tuple[str, ...], baseline: Ba
             if drop is not None and baseline.against == "nothing":
                 t.fault("max_drop", 'there is nothing to drop below: set against in [baseline], such as "last_good"')
             gates.append(
-                Gate(measure, t.text("run"), low, drop, by, t.whole("min_n", 30, least=2), t.share("fdr", 0.05) or 0.05)
+                Gate(
+                    measure,
+                    run,
+                    low,
+                    drop,
+                    by,
+                    t.whole("min_n", 30, least=2, most=1_000_000_000),
+                    t.share("fdr", 0.05) or 0.05,
+                )
             )
     return tuple(gates)
 
@@ -283,6 +317,11 @@ def _data(r: Reader) -> DataGates:
 def _outputs(r: Reader) -> Outputs:
     with r.table("outputs") as t:
         return Outputs(**{name: t.path(name) for name in Outputs.__dataclass_fields__})
+
+
+def _all_paths(sources: Sources) -> dict[str, tuple[str, ...]]:
+    marker = {} if sources.marker is None else {"marker": (sources.marker,)}
+    return {**sources.all(), **marker}
 
 
 assert set(_LABELS) == set(TABLES) - {"hits"}

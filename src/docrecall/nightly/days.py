@@ -61,6 +61,18 @@ def fill(path: str, night: date) -> str:
     return _PLACE.sub(lambda place: night.strftime(place[2]) if place[2] else night.isoformat(), path)
 
 
+def names_a_day(path: str) -> bool:
+    """Whether the places of a path say a whole date: of two nights they then never say the same."""
+    told = {d for place in _PLACE.finditer(path) for d in (re.findall("%(.)", place[2]) if place[2] else "Ymd")}
+    return told >= set("Ymd") or told >= set("Yj")
+
+
+def with_digits(path: str, digit: str) -> str:
+    """Put a sign for each digit of a date into the places of a path."""
+    shape = {"%Y": digit * 4, "%m": digit * 2, "%d": digit * 2, "%j": digit * 3}
+    return _PLACE.sub(lambda p: re.sub("%[Ymdj]", lambda d: shape[d[0]], p[2] or "%Y-%m-%d"), path)
+
+
 def stray_braces(path: str) -> bool:
     """Whether a path has braces that are no place for a date."""
     return bool(re.search(r"[{}]", _PLACE.sub("", path)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from statistics import median
@@ -10,8 +10,10 @@ from typing import Any, Literal
 
 import polars as pl
 
+from docrecall.nightly.baseline import Before, Missing
 from docrecall.nightly.config import Config, Gate
-from docrecall.nightly.numbers import Numbers, differ, p_below
+from docrecall.nightly.histograms import in_unit_range
+from docrecall.nightly.numbers import Drop, Numbers, differ, differ_in_slices, p_below
 from docrecall.nightly.store import Night, Store
 from docrecall.show import printable
 from docrecall.stats import benjamini_hochberg
@@ -57,7 +59,7 @@ class Judged:
 def judge(config: Config, store: Store, night: Night) -> list[Judged]:
     """Judge a night by every gate of the configuration, in its order; data gates last."""
     tonight = Numbers(night)
-    before = _Before(config, store, night)
+    before = Before(config.baseline, store, tonight)
     found = [j for gate in config.gates for j in _measure_gate(gate, config, tonight, before)]
     return [*found, *_data_gates(config, store, tonight)]
 
@@ -86,61 +88,7 @@ def as_dicts(judged: list[Judged]) -> list[dict[str, Any]]:
     return [asdict(j) for j in judged]
 
 
-class _Before:
-    """The nights that gates compare with: those before this one, passed, and scored by the same labels and options."""
-
-    def __init__(self, config: Config, store: Store, night: Night) -> None:
-        self._config, self._store, self._night = config, store, night
-        self._good: list[Numbers] | None = None
-        self.why_not = "no night before it passed its gates"
-
-    def good(self) -> list[Numbers]:
-        """The newest first; as many as the configuration asks for."""
-        if self._good is None:
-            baseline = self._config.baseline
-            most = 1 if baseline.against == "last_good" else baseline.nights
-            self._good = [Numbers(n) for n in self._find(most)]
-        return self._good
-
-    def _find(self, most: int) -> list[Night]:
-        found: list[Night] = []
-        for day in reversed([d for d in self._store.dates() if d < self._night.date]):
-            night = self._store.read(day)
-            verdict = None if night is None else self._store.verdict(night)
-            if night is None or verdict is None or not verdict["passed"]:
-                continue
-            other = _differs(night, self._night)
-            if other and not found:
-                self.why_not = f"{other} changed after {day}: run that night again to compare with it"
-                break
-            if not other:
-                found.append(night)
-            if other or len(found) == most:
-                break
-        return found
-
-    def of(self, run: str, measure: str, tonight: Numbers) -> tuple[Numbers, str, str] | None:
-        """What this measure of this run is compared with: a night, the run in it, and what it is called."""
-        baseline = self._config.baseline
-        if baseline.against == "run":
-            old = str(baseline.run)
-            self.why_not = f"the baseline run {printable(old)} has no {measure}"
-            return (tonight, old, old) if tonight.mean(old, measure).mean is not None else None
-        there = [n for n in self.good() if n.mean(run, measure).mean is not None]
-        if not there:
-            return None
-        # Of an even number the lower one of the middle two: the baseline is a night, not a number between two.
-        ordered = sorted(there, key=lambda n: (n.mean(run, measure).mean or 0.0, n.night.date))
-        chosen = ordered[(len(ordered) - 1) // 2]
-        return chosen, run, chosen.night.date.isoformat()
-
-
-def _differs(one: Night, other: Night) -> str | None:
-    names = {"label_digest": "labels", "options_digest": "options"}
-    return next((word for name, word in names.items() if one.manifest[name] != other.manifest[name]), None)
-
-
-def _measure_gate(gate: Gate, config: Config, tonight: Numbers, before: _Before) -> Iterator[Judged]:
+def _measure_gate(gate: Gate, config: Config, tonight: Numbers, before: Before) -> Iterator[Judged]:
     against = config.baseline.run
     runs = [gate.run] if gate.run is not None else [r for r in tonight.runs if r != against or gate.max_drop is None]
     for run in runs:
@@ -148,7 +96,7 @@ def _measure_gate(gate: Gate, config: Config, tonight: Numbers, before: _Before)
         told = f"{gate.measure} of {printable(run)}"
         base = Judged("min", "passed", "", run, gate.measure, value=mean.mean, n=mean.n)
         if gate.by is not None:
-            yield from _slice_gates(base, gate, tonight, before)
+            yield from _slice_gates(base, gate, config, tonight, before)
             continue
         if mean.mean is None:
             yield replace(base, gate="value", status="failed", why=f"{told} has no value")
@@ -159,34 +107,56 @@ def _measure_gate(gate: Gate, config: Config, tonight: Numbers, before: _Before)
             yield replace(base, status="failed" if low else "passed", why=why, bound=gate.min)
         if gate.max_drop is not None:
             yield _drop_gate(replace(base, gate="max_drop", bound=gate.max_drop), gate, config, tonight, before)
+    if gate.run is None and gate.max_drop is not None:  # runs come and go; one that must be there has a gate by name
+        for _, run, name in before.gone():
+            why = f"{printable(run)} was there on {name} and is not tonight"
+            yield Judged("max_drop", "not_judged", why, run, gate.measure, gate.by, bound=gate.max_drop, baseline=name)
 
 
-def _slice_gates(base: Judged, gate: Gate, tonight: Numbers, before: _Before) -> Iterator[Judged]:
+def _slice_gates(base: Judged, gate: Gate, config: Config, tonight: Numbers, before: Before) -> Iterator[Judged]:
     """Judge each slice with enough values, and tell the worst; `fdr` bounds the share of false alarms among them."""
-    run = str(base.run_id)
-    slices = tonight.slices(run, gate.measure, str(gate.by))
+    run, by = str(base.run_id), str(gate.by)
+    base = replace(base, slice=gate.by)
+    slices = tonight.slices(run, gate.measure, by)
     large = {name: found for name, found in slices.items() if found[0].n >= gate.min_n}
     if gate.min is not None:
-        ps = {name: p_below(sample, gate.min) for name, (_, sample) in large.items()}
-        yield _worst(replace(base, bound=gate.min), gate, ps, {n: m.mean for n, (m, _) in large.items()}, len(slices))
+        limits = (0.0, 1.0) if in_unit_range(gate.measure) else None
+        ps = {name: p_below(sample, gate.min, limits) for name, (_, sample) in large.items()}
+        means = {name: mean.mean for name, (mean, _) in large.items()}
+        worst = _worst(replace(base, bound=gate.min), gate, ps, means, len(slices))
+        yield worst if worst.value is None else replace(worst, n=slices[worst.slice_value][0].n)
     if gate.max_drop is not None:
         base = replace(base, gate="max_drop", bound=gate.max_drop)
-        found = before.of(run, gate.measure, tonight)
-        if found is None:
-            yield replace(base, status="not_judged", why=before.why_not)
+        found = before.of(run, gate.measure)
+        if isinstance(found, Missing):
+            yield _not_compared(base, found)
             return
-        other, old_run, named_by = found
-        old = other.slices(old_run, gate.measure, str(gate.by))
-        both = {name: (sample, old[name][1]) for name, (_, sample) in large.items() if name in old}
-        ps = {name: p_below(new, -gate.max_drop, was) for name, (new, was) in both.items()}
-        drops: dict[str | None, float | None] = {name: new.mean - was.mean for name, (new, was) in both.items()}
-        yield _worst(replace(base, baseline=named_by), gate, ps, drops, len(slices))
+        by_query = config.options.unit == "query"
+        drops = differ_in_slices(found.numbers, tonight, (found.run, run), gate.measure, by, by_query=by_query)
+        drops = {name: drop for name, drop in drops.items() if name in large and _large(drop, gate.min_n)}
+        ps = {name: drop.p_below(-gate.max_drop) for name, drop in drops.items()}
+        base = replace(base, baseline=found.name)
+        worst = _worst(base, gate, ps, {name: drop.value for name, drop in drops.items()}, len(slices))
+        if worst.value is not None:
+            worst = replace(worst, n=slices[worst.slice_value][0].n)
+            worst = _with_interval(worst, drops[worst.slice_value], config.level)
+        yield worst
+
+
+def _large(drop: Drop, least: int) -> bool:
+    """Whether both sides of a difference have enough units; the requests of a query are one of its sample."""
+    return drop.n_pairs is None or drop.n_pairs >= least
 
 
 def _worst(
-    base: Judged, gate: Gate, ps: dict[str | None, float | None], values: dict[str | None, float | None], n_slices: int
+    base: Judged,
+    gate: Gate,
+    ps: dict[str | None, float | None],
+    values: Mapping[str | None, float | None],
+    n_slices: int,
 ) -> Judged:
     """Tell the slice with the smallest p value. values: the mean of each slice, or its difference to the baseline."""
+    base = replace(base, value=None, n=None)
     adjusted = dict(zip(ps, benjamini_hochberg(list(ps.values())), strict=True))
     judged = {name: q for name, q in adjusted.items() if q is not None}
     few = f"; {n_slices - len(judged)} of {n_slices} slices by {printable(gate.by)} are too small to judge"
@@ -206,47 +176,51 @@ def _worst(
         base,
         status="failed" if bad else "passed",
         why=f"{told}{more}{few}",
-        slice=gate.by,
         slice_value=worst,
         value=value,
     )
 
 
-def _drop_gate(base: Judged, gate: Gate, config: Config, tonight: Numbers, before: _Before) -> Judged:
+def _drop_gate(base: Judged, gate: Gate, config: Config, tonight: Numbers, before: Before) -> Judged:
     run, measure, allowed = str(base.run_id), gate.measure, gate.max_drop or 0.0
-    found = before.of(run, measure, tonight)
-    if found is None:
-        status: Status = "failed" if config.baseline.against == "run" else "not_judged"
-        return replace(base, status=status, why=before.why_not)
-    other, old_run, named_by = found
+    found = before.of(run, measure)
+    if isinstance(found, Missing):
+        return _not_compared(base, found)
+    base = replace(base, baseline=found.name)
     by_query = config.options.unit == "query"
-    delta = differ(other, tonight, (old_run, run), measure, level=config.level, by_query=by_query)
-    if delta is None or delta.low is None or delta.high is None:
-        return replace(base, status="not_judged", baseline=named_by, why="too few units to compare")
-    failed = delta.sure and delta.high < -allowed - _ROUNDING
-    told = f"{measure} of {printable(run)} is {delta.value:+.4f} [{delta.low:+.4f}, {delta.high:+.4f}]"
+    drop = differ(found.numbers, tonight, (found.run, run), measure, by_query=by_query)
+    told = None if drop is None else _with_interval(base, drop, config.level)
+    if drop is None or told is None or told.ci_low is None or told.ci_high is None:
+        return replace(base, status="not_judged", why="too few units to compare")
+    # A bootstrap interval of two or three units is too sure of itself: an exact test of so few never is.
+    sure = 2 * drop.least_p < 1 - config.level
+    failed = sure and told.ci_high < -allowed - _ROUNDING
+    words = f"{measure} of {printable(run)} is {drop.value:+.4f} [{told.ci_low:+.4f}, {told.ci_high:+.4f}]"
     if failed:
         verdict = f"surely a drop of more than {allowed:g}"
-    elif delta.value < -allowed - _ROUNDING:
+    elif drop.value < -allowed - _ROUNDING:
         verdict = f"perhaps a drop of more than {allowed:g}, which may be chance"
     else:
         verdict = f"no drop of more than {allowed:g}"
-    return replace(
-        base,
-        status="failed" if failed else "passed",
-        why=f"{told} against {printable(named_by)}, {verdict}",
-        baseline=named_by,
-        delta=delta.value,
-        ci_low=delta.low,
-        ci_high=delta.high,
-        ci_method=delta.method,
-        n_pairs=delta.n_pairs,
-    )
+    status: Status = "failed" if failed else "passed"
+    return replace(told, status=status, why=f"{words} against {printable(found.name)}, {verdict}")
+
+
+def _not_compared(base: Judged, missing: Missing) -> Judged:
+    return replace(base, status="failed" if missing.wrong else "not_judged", why=missing.why, value=None)
+
+
+def _with_interval(base: Judged, drop: Drop, level: float) -> Judged:
+    low, high, method = drop.interval(level) or (None, None, None)
+    return replace(base, delta=drop.value, ci_low=low, ci_high=high, ci_method=method, n_pairs=drop.n_pairs)
 
 
 def _data_gates(config: Config, store: Store, tonight: Numbers) -> Iterator[Judged]:
     rows = tonight.rows.unique("run_id", keep="first", maintain_order=True)
     for row in rows.to_dicts():
+        if not row["n_scored"]:  # asked for or not: a night without one number is not fine
+            why = f"{printable(row['run_id'])}: none of its {row['n_total']:,} units was scored"
+            yield Judged("scored", "failed", why, row["run_id"], value=0.0, n=row["n_total"])
         for name, (part, whole, words) in _SHARES.items():
             most = getattr(config.data, name)
             if most is None:

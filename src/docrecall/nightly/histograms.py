@@ -9,7 +9,7 @@ every night counts every night, as it does when a month of requests is scored at
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -57,72 +57,96 @@ def count(scores: Scores, slices: Sequence[str]) -> tuple[pl.DataFrame, pl.DataF
         for units in scores.units().values():
             run = parted(units, scores.tags, parting, by_query=scores.means_of_queries)
             for measure in (*scores.measures, CEILING):
-                for group, values, weights, clusters in _slices(run, by, measure):
-                    histograms.append(_histogram(group, values, weights))
-                    if measure != CEILING and (weights is None or weights.any()):
-                        samples.append(_sample(group, Sample.of(values, weights=weights, clusters=clusters)))
+                values = run.units.ceilings() if measure == CEILING else run.units.values(measure)
+                if values is None:
+                    continue
+                group = {"run_id": units.run, "slice": by, "measure": measure}
+                histograms.append(_named(_histogram(run, values), run, group).select(*HISTOGRAM_SCHEMA))
+                if measure != CEILING:
+                    samples.append(_named(_samples(run, values), run, group).select(*SAMPLE_SCHEMA))
     return (
         pl.concat(histograms).sort(*GROUP, "value", "weight"),
         pl.concat(samples).sort(*GROUP, "total", "weight"),
     )
 
 
-_Values = tuple[Group, Floats, Floats | None, Ints | None]
+def tags_of(scores: Scores, slices: Sequence[str]) -> dict[str, pl.DataFrame]:
+    """What parts the units, so that slices can be compared pair by pair: tables as `load` takes them, by name.
+
+    They have the columns that are named as slices and no others: such tables hold text of queries too.
+    """
+    found = {}
+    for name in ("queries", "requests"):
+        columns = [by for by in slices if scores.tags.per_query(by) == (name == "queries")]
+        if columns:
+            units = scores.scan().select(["query_id"] if name == "queries" else scores.key).unique().collect()
+            tags = scores.tags.read(columns, units)
+            found[name] = pl.concat([units, tags], how="horizontal").sort(units.columns)
+    return found
 
 
-def _slices(run: PartedRun, by: str | None, measure: str) -> Iterator[_Values]:
-    """The values of one measure in each slice of a run, their weights, and which are of one query."""
-    values = run.units.ceilings() if measure == CEILING else run.units.values(measure)
-    if values is None:
-        return
-    weights = run.units.weights
-    named = [None] if by is None else run.slices.values.to_series().cast(pl.String).to_list()
-    for value, places in zip(named, run.slices.places, strict=True):
+_NO_FLOATS = np.zeros(0, np.float64)
+_AT = "__slice"  # the number of a slice of a run
+
+
+def _histogram(run: PartedRun, values: Floats) -> pl.DataFrame:
+    """How often each value occurs with each weight in each slice, over the units that have one."""
+    slice_of = np.zeros(len(values), np.int64)
+    for number, places in enumerate(run.slices.places):
+        slice_of[slice(None) if places is None else places] = number
+    there = ~np.isnan(values)
+    weights = np.ones(len(values)) if run.units.weights is None else run.units.weights
+    rows = pl.DataFrame({_AT: slice_of[there], "value": values[there], "weight": weights[there]})
+    return rows.group_by(rows.columns).agg(pl.len().cast(pl.Int64).alias("count"))
+
+
+def _samples(run: PartedRun, values: Floats) -> pl.DataFrame:
+    """The distinct units of each slice that has any with a weight."""
+    weights, clusters = run.units.weights, run.clusters
+    found: list[tuple[int, Sample]] = []
+    for number, places in enumerate(run.slices.places):
         at = np.arange(len(values)) if places is None else places
         at = at[~np.isnan(values[at])]
-        if len(at):
-            ws = None if weights is None else weights[at]
-            clusters = None if run.clusters is None else run.clusters[at]
-            yield (run.units.run, by, value, measure), values[at], ws, clusters
+        ws = None if weights is None else weights[at]
+        if len(at) and (ws is None or ws.any()):
+            cs = None if clusters is None else clusters[at]
+            found.append((number, Sample.of(values[at], weights=ws, clusters=cs)))
+    samples = [sample for _, sample in found]
+    sizes = np.array([len(s.counts) for s in samples], np.int64)
+    return pl.DataFrame(
+        {
+            _AT: np.repeat(np.array([number for number, _ in found], np.int64), sizes),
+            "total": np.concatenate([_NO_FLOATS, *(s.totals for s in samples)]),
+            "weight": np.concatenate([_NO_FLOATS, *(s.weights for s in samples)]),
+            "count": np.concatenate([np.zeros(0, np.int64), *(s.counts for s in samples)]),
+            "low": np.repeat(np.array([s.low for s in samples], np.float64), sizes),
+            "high": np.repeat(np.array([s.high for s in samples], np.float64), sizes),
+        }
+    )
 
 
-def _histogram(group: Group, values: Floats, weights: Floats | None) -> pl.DataFrame:
-    rows = pl.DataFrame({"value": values, "weight": np.ones(len(values)) if weights is None else weights})
-    counted = rows.group_by("value", "weight").agg(pl.len().cast(pl.Int64).alias("count"))
-    return counted.select(*_named(group), *counted.columns)
-
-
-def _sample(group: Group, sample: Sample) -> pl.DataFrame:
-    columns = pl.DataFrame({"total": sample.totals, "weight": sample.weights, "count": sample.counts})
-    bounds = [pl.lit(sample.low).alias("low"), pl.lit(sample.high).alias("high")]
-    return columns.select(*_named(group), pl.all(), *bounds)
-
-
-def _named(group: Group) -> list[pl.Expr]:
-    return [pl.lit(cell, pl.String).alias(c) for c, cell in zip(GROUP, group, strict=True)]
+def _named(rows: pl.DataFrame, run: PartedRun, group: Mapping[str, str | None]) -> pl.DataFrame:
+    """Put the names of the group, and of the slice in place of its number, beside rows."""
+    named = run.slices.values
+    texts = named.to_series().cast(pl.String) if named.width else pl.Series([None], dtype=pl.String)
+    told = [pl.lit(cell, pl.String).alias(c) for c, cell in group.items()]
+    return rows.with_columns(*told, texts.gather(rows[_AT]).alias("slice_value"))
 
 
 def samples_of(frame: pl.DataFrame) -> dict[Group, Sample]:
-    """Read samples back."""
+    """Read samples back, as they are sorted when they are kept."""
     return {
-        group: Sample(
-            part["total"].to_numpy(),
-            part["weight"].to_numpy(),
-            part["count"].to_numpy(),
-            part["low"].item(0),
-            part["high"].item(0),
-        )
-        for group, part in _groups(frame)
+        group: Sample(totals, weights, counts, float(low[0]), float(high[0]))
+        for group, (totals, weights, counts, low, high) in _groups(frame, "total", "weight", "count", "low", "high")
     }
 
 
 def means_of(histogram: pl.DataFrame) -> dict[Group, Mean]:
     """The mean of each group: the exactly rounded sum over n, or over the weights where any is not 1."""
-    return {group: _mean(part) for group, part in _groups(histogram)}
+    return {group: _mean(*columns) for group, columns in _groups(histogram, "value", "weight", "count")}
 
 
-def _mean(part: pl.DataFrame) -> Mean:
-    values, weights, counts = (part[c].to_numpy() for c in ("value", "weight", "count"))
+def _mean(values: Floats, weights: Floats, counts: Ints) -> Mean:
     n = int(counts.sum())
     if (weights == 1).all():
         return Mean(float(exact_sum(values, counts)) / n if n else None, n, float(n) or None)
@@ -148,6 +172,13 @@ def in_unit_range(measure: str) -> bool:
     return REGISTRY[parse(measure).name].high == 1
 
 
-def _groups(frame: pl.DataFrame) -> Iterator[tuple[Group, pl.DataFrame]]:
-    parts: Mapping[tuple[object, ...], pl.DataFrame] = frame.partition_by(GROUP, as_dict=True, maintain_order=True)
-    yield from parts.items()  # type: ignore[misc]
+def _groups(frame: pl.DataFrame, *columns: str) -> Iterator[tuple[Group, list[Any]]]:
+    """Some columns of each group of a frame that is sorted by groups, as arrays."""
+    if frame.is_empty():
+        return
+    numbers = frame.select(pl.struct(GROUP).rle_id()).to_series().to_numpy().astype(np.int64)
+    starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+    arrays = [frame[c].to_numpy() for c in columns]
+    names = frame.select(GROUP)[starts].rows()
+    for name, low, high in zip(names, starts, [*starts[1:], frame.height], strict=True):
+        yield name, [array[low:high] for array in arrays]

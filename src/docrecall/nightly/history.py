@@ -38,11 +38,11 @@ HISTORY_SCHEMA = pl.Schema(
 )
 
 
-def rows_of(night: date, scores: Scores, slices: Sequence[str], level: float) -> pl.DataFrame:
+def rows_of(night: date, scores: Scores, slices: Sequence[str]) -> pl.DataFrame:
     """The rows of one night: the summary, whole and by each slice column, with the account of the run beside it."""
     tables = []
     for by in (None, *slices):
-        table = scores.summary(by, level=level)
+        table = scores.summary(by)
         value = pl.lit(None, pl.String) if by is None else pl.col(scores.tags.names([by])[0]).cast(pl.String)
         tables.append(
             table.select(
@@ -62,7 +62,7 @@ def build(store: Store) -> pl.DataFrame:
     """The history of all nights, as HISTORY_SCHEMA, sorted by date; empty where none is published.
 
     `passed` is null for a night whose gates have not spoken. `labels_changed` and `options_changed` mark the nights
-    that were scored with other labels or measures and options than the published night before.
+    that were scored with other labels or options than the published night before.
     """
     frames = [pl.DataFrame(schema=HISTORY_SCHEMA)]
     before: Night | None = None

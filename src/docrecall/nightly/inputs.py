@@ -6,7 +6,6 @@ import glob
 import hashlib
 import json
 import os
-import re
 import time
 from collections.abc import Iterable, Iterator
 from datetime import date
@@ -15,6 +14,8 @@ from typing import Any
 from docrecall.errors import IncompleteError, InputError
 from docrecall.nightly import days
 from docrecall.nightly.config import Config, Sources
+from docrecall.nightly.places import fixed_folder, is_free
+from docrecall.nightly.times import check_times
 from docrecall.score import open_tables
 from docrecall.show import printable
 from docrecall.sources.files import FileRef
@@ -22,7 +23,6 @@ from docrecall.sources.inputs import Inputs
 from docrecall.sources.mapping import parse_mapping
 
 _LABELS = ("qrels", "evidence", "queries")
-_FREE = re.compile(r"[*?\[{]")  # where a path stops to say one thing
 # A file that was written so shortly before it was looked at could change again within one tick of its clock.
 _TICK = 2_000_000_000
 
@@ -30,16 +30,28 @@ _TICK = 2_000_000_000
 def open_night(config: Config, night: date) -> Inputs:
     """List and open the tables of a night, from the folder of the configuration.
 
-    Raises IncompleteError when something dated is not there, or no hit is; else as `score` does.
+    Raises IncompleteError when something dated is not there or has no rows, or a run has no hit; DataError when a row
+    is of another night, where the configuration says what its time is; else as `score` does.
     """
     sources = config.sources
     _check_delivered(sources, night)
     maps = parse_mapping(list(sources.map) or None, list(sources.read) or None)
     inputs = open_tables(sources.hits_of(night), sources.tables_of(night), maps)
     _check_places(sources, night, inputs)
-    if not inputs.n_hits:
-        raise IncompleteError(f"the hits of {night} have no rows. A night without one hit was not delivered.")
+    _check_rows(sources, night, inputs)
+    for log in inputs.logs if sources.time is not None else ():
+        check_times(log, str(sources.time), night)
     return inputs
+
+
+def _check_rows(sources: Sources, night: date, inputs: Inputs) -> None:
+    for log in inputs.logs:
+        if not log.n_rows:
+            of = "" if log.run is None else f" of {printable(log.run)}"
+            raise IncompleteError(f"the hits{of} on {night} have no rows. A night without one hit was not delivered.")
+    for name, table in inputs.tables.items():
+        if not table.n_rows and any(days.is_dated(p) for p in sources.tables[name]):
+            raise IncompleteError(f"the {name} of {night} have no rows. A night without any was not delivered.")
 
 
 def _check_delivered(sources: Sources, night: date) -> None:
@@ -74,8 +86,8 @@ def _check_places(sources: Sources, night: date, inputs: Inputs) -> None:
     for table in inputs.all():
         name = f"hits.{table.run}" if table.run is not None else table.spec.name
         patterns = sources.all()[name]
-        named = {os.path.abspath(days.fill(p, night)) for p in patterns if not _FREE.search(p)}  # noqa: PTH100
-        roots = [os.path.realpath(_root(p)) for p in patterns]
+        named = {os.path.abspath(days.fill(p, night)) for p in patterns if not is_free(p)}  # noqa: PTH100
+        roots = [os.path.realpath(fixed_folder(p)) for p in patterns]
         for file in _files([table]):
             real = os.path.realpath(file.path)
             if os.path.abspath(file.path) in named:  # noqa: PTH100
@@ -85,12 +97,6 @@ def _check_places(sources: Sources, night: date, inputs: Inputs) -> None:
                     f"{printable(file.path)} is a link that leads out of the folder of its source, {printable(name)}. "
                     "Name the folder that it leads to."
                 )
-
-
-def _root(pattern: str) -> str:
-    """The folder that a source stays in: what its path says before a pattern or a date begins."""
-    fixed = _FREE.split(pattern)[0]
-    return (fixed if fixed == pattern else os.path.dirname(fixed)) or "."  # noqa: PTH120
 
 
 def _files(tables: Iterable[Any]) -> Iterator[FileRef]:
@@ -106,6 +112,7 @@ class Fingerprints:
     def __init__(self, inputs: Inputs) -> None:
         self._started = time.time_ns()
         self._inputs = inputs
+        self._written = {file.path: _written(file) for file in _files(inputs.all())}
         known: dict[str, str] = {}
         self.entries: list[dict[str, Any]] = []
         for table in inputs.all():
@@ -129,11 +136,23 @@ class Fingerprints:
         self._known = known
 
     def check_unchanged(self) -> None:
-        """Raise InputError when a file is not what it was; those that were young when listed are read again."""
+        """Raise InputError when a file is not what it was; those that were young when listed are read again.
+
+        The time of the last change of a file's state cannot be set, as that of its content can: who writes over a file
+        and puts its time back is found out.
+        """
         self._inputs.check_unchanged()
         for file in _files(self._inputs.all()):
-            if file.mtime_ns > self._started - _TICK and file.sha256() != self._known[file.path]:
+            before = self._written[file.path]
+            young = max(file.mtime_ns, before) > self._started - _TICK
+            if _written(file) != before or (young and file.sha256() != self._known[file.path]):
                 raise InputError(f"{printable(file.path)} changed while it was read. Run again when it is whole.")
+
+
+def _written(file: FileRef) -> int:
+    """When the content of a file, or what is said of it, was last changed."""
+    with file.open() as handle:
+        return os.fstat(handle.fileno()).st_ctime_ns
 
 
 def label_digest(inputs: Inputs, sources: Sources) -> str:

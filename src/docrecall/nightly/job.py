@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
@@ -21,13 +20,14 @@ from docrecall.nightly import gate, history
 from docrecall.nightly.canary import Canary
 from docrecall.nightly.config import Config
 from docrecall.nightly.folder import NightFolder
-from docrecall.nightly.histograms import count, means_of
+from docrecall.nightly.histograms import count, means_of, tags_of
 from docrecall.nightly.inputs import Fingerprints, label_digest, open_night
-from docrecall.nightly.store import HISTOGRAMS, ROWS, RUNS, SAMPLES, Night, Store
+from docrecall.nightly.store import HISTOGRAMS, ROWS, RUNS, SAMPLES, TAGS, Night, Store
 from docrecall.score import Settled, Work, evaluate, prepare
 from docrecall.scores import Scores
 from docrecall.staging import MANIFEST, digest, fingerprint, named
 from docrecall.store import RESULTS, load
+from docrecall.summary import How, Intervals
 from docrecall.version import __version__
 
 Log = Callable[..., None]  # an event and what is to be said of it; never ids, never text of queries
@@ -78,7 +78,7 @@ def run_night(config: Config, night: date, log: Log) -> dict[str, Any]:
 
 
 def told_of(night: Night, outcome: str, verdict: dict[str, Any]) -> dict[str, Any]:
-    """A published night as plain values: what the JSON and the exit code say of it."""
+    """A published night as plain values: what the JSON and the exit code say of it (null until it is judged)."""
     manifest = night.manifest
     first = {"published": "published", "unchanged": "nothing to do, inputs and configuration are the same"}
     words = first.get(outcome, "published again, inputs or configuration changed")
@@ -98,7 +98,7 @@ def told_of(night: Night, outcome: str, verdict: dict[str, Any]) -> dict[str, An
     return {
         "date": night.date.isoformat(),
         "outcome": outcome,
-        "exit_code": 0 if verdict["passed"] else 1,
+        "exit_code": None if verdict["passed"] is None else 0 if verdict["passed"] else 1,
         "reason": f"{words}; {verdict['reason']}",
         "runs": runs,
         "gates": verdict["gates"],
@@ -115,8 +115,8 @@ _WHOLE = pl.col("slice").is_null()
 
 def _key(config: Config, prints: Fingerprints) -> str:
     """Equal for a run that would give the same bytes."""
-    told = [config.digest, prints.entries, __version__, pl.__version__]
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    told = {"config": config.digest, "inputs": prints.entries, "versions": [__version__, pl.__version__]}
+    return digest(told)
 
 
 def _published(store: Store, night: date) -> tuple[Night | None, list[str]]:
@@ -149,16 +149,18 @@ def _publish(job: _Job, settled: Settled, key: str) -> Night:
     labels = label_digest(settled.inputs, config.sources)
     target = store.new_run(night)
     with NightFolder(target, store.staging, canary) as folder:
-        scores = evaluate(settled, config.measures, config.options, work, folder)
+        shown = Intervals(how=How(level=config.level))
+        scores = replace(evaluate(settled, config.measures, config.options, work, folder), intervals=shown)
         log("scored", units=int(scores.accounting["n_scored"].sum()))
         known = check_known(settled.inputs, settled.needs, config.options)
         n_again = canary.check(known.labels, config.options)
         log("canary", units=n_again)
         histograms, samples = count(scores, config.slices)
-        rows = history.rows_of(night, scores, config.slices, config.level)
+        rows = history.rows_of(night, scores, config.slices)
         _check_sums(scores, histograms, rows)
+        tags = {TAGS[name]: frame for name, frame in tags_of(scores, config.slices).items()}
         with named(config.store):
-            for name, frame in {HISTOGRAMS: histograms, SAMPLES: samples, ROWS: rows}.items():
+            for name, frame in {HISTOGRAMS: histograms, SAMPLES: samples, ROWS: rows, **tags}.items():
                 frame.write_parquet(folder.files / name)
         prints.check_unchanged()
         folder.commit(scores)

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
+import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from signal import Signals
 from typing import Any
 
 import polars as pl
 
-from docrecall.errors import InputError
+from docrecall.errors import InputError, OutputError
 from docrecall.nightly import days
 from docrecall.nightly.config import Config
 from docrecall.nightly.store import ROWS, Night, Store
 from docrecall.report.markdown import escape, markdown_table
 from docrecall.report.structured import SCHEMA_VERSION
-from docrecall.report.words import number
+from docrecall.report.words import interval, number
 from docrecall.show import printable
-from docrecall.staging import named, write_whole
+from docrecall.staging import TEMPORARY, named, write_whole
 
 # Of several nights the first of these is the exit code of all: what needs a person comes before what time may mend.
 _GRAVEST = (70, 6, 3, 2, 1, 4, 7, 5, 0)
+_HOUR = 3_600
 _GAUGES = {
     "last_exit_code": "exit code of the last run",
     "last_run_timestamp_seconds": "when the last run ended",
@@ -54,7 +57,9 @@ def document(results: Sequence[Mapping[str, Any]], interrupted: int | None = Non
         reason += f"; and {len(bad) - 3} more" if len(bad) > 3 else ""
     if interrupted is not None:
         code = 128 + interrupted
-        reason = f"ended by {Signals(interrupted).name}; what is published is whole{'; ' + reason if reason else ''}"
+        reason = (
+            f"ended by {signal.Signals(interrupted).name}; what is published is whole{'; ' + reason if reason else ''}"
+        )
     return {"schema_version": SCHEMA_VERSION, "exit_code": code, "reason": reason, "nights": list(results)}
 
 
@@ -69,38 +74,83 @@ def as_json(told: Mapping[str, Any]) -> str:
     return json.dumps(told, indent=2, allow_nan=False) + "\n"
 
 
-def write(config: Config, told: Mapping[str, Any]) -> None:
-    """Write the outputs that are asked for; OutputError names the one that failed."""
+def write(config: Config, told: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the outputs that are asked for, and give what they say.
+
+    Where one cannot be written the exit code is that of it, the reason names it, and the others say so too.
+    """
     store, out = Store(config.store), config.outputs
     texts: dict[Path | None, Callable[[Mapping[str, Any]], str]] = {
         out.json: as_json,
         out.markdown: markdown,
         out.prometheus: partial(prometheus, store),
     }
+    wanted = {path: text for path, text in texts.items() if path is not None}
+    failed = _write(wanted, told)
+    if failed:
+        code = exit_code([told, {"exit_code": OutputError.exit_code}])
+        told = {**told, "exit_code": code, "reason": f"{' '.join(failed)} {told['reason']}"}
+        _write(wanted, told)
+    return dict(told)
+
+
+def _write(texts: Mapping[Path, Callable[[Mapping[str, Any]], str]], told: Mapping[str, Any]) -> list[str]:
+    """Write each, and say of which it failed."""
+    failed = []
     for path, text in texts.items():
-        if path is not None:
-            with named(path):
+        try:
+            with named(path), _signals_wait():
+                _sweep(path.parent)
                 write_whole(path, text(told).encode())
+        except OutputError as error:
+            failed.append(str(error))
+    return failed
+
+
+@contextlib.contextmanager
+def _signals_wait() -> Iterator[None]:
+    """Let a signal end this process after the file is whole, and not with a temporary one beside it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove temporary files that a process left which was killed. None is in the making for an hour."""
+    for left in folder.glob(f"{TEMPORARY}*"):
+        with contextlib.suppress(OSError):
+            if left.is_file() and time.time() - left.lstat().st_mtime > _HOUR:
+                left.unlink()
 
 
 def prometheus(store: Store, told: Mapping[str, Any], now: datetime | None = None) -> str:
-    """The textfile: how the last run ended, and the newest published night."""
-    samples: list[tuple[str, Mapping[str, object], float]] = [
+    """The textfile: how the last run ended, and the newest published night.
+
+    No two samples have the same name and labels: node_exporter would refuse the file.
+    """
+    samples: list[_Sample] = [
         ("last_exit_code", {}, told["exit_code"]),
         ("last_run_timestamp_seconds", {}, (now or datetime.now(UTC)).timestamp()),
     ]
     with contextlib.suppress(InputError):  # the exit code tells; a damaged store has no numbers to show
-        samples += _of_store(store)
+        samples = [*samples, *_of_store(store)]
+    values: dict[str, dict[str, float]] = {name: {} for name in _GAUGES}
+    for name, labels, value in samples:
+        values[name].setdefault(_labels(labels), value)
     lines = []
-    for name, meaning in _GAUGES.items():
-        found = [(labels, value) for metric, labels, value in samples if metric == name]
+    for name, found in values.items():
         if found:
-            lines += [f"# HELP docrecall_{name} {meaning}", f"# TYPE docrecall_{name} gauge"]
-            lines += [f"docrecall_{name}{_labels(labels)} {value!r}" for labels, value in found]
+            lines += [f"# HELP docrecall_{name} {_GAUGES[name]}", f"# TYPE docrecall_{name} gauge"]
+            lines += [f"docrecall_{name}{labels} {value!r}" for labels, value in found.items()]
     return "\n".join(lines) + "\n"
 
 
-def _of_store(store: Store) -> Iterator[tuple[str, Mapping[str, object], float]]:
+_Sample = tuple[str, Mapping[str, object], float]
+
+
+def _of_store(store: Store) -> Iterator[_Sample]:
     newest: Night | None = None
     verdict: Mapping[str, Any] | None = None
     succeeded = []
@@ -126,18 +176,33 @@ def _of_store(store: Store) -> Iterator[tuple[str, Mapping[str, object], float]]
     for table in newest.manifest["rows"]:
         for fate in ("read", "used", "duplicate", "rejected", "outside"):
             yield "rows", {"table": table["table"], "fate": fate}, table[fate]
-    for gate in [] if verdict is None else verdict["gates"]:
-        labels = {"gate": gate["gate"], "run": gate["run_id"] or "", "measure": gate["measure"] or ""}
-        yield "gate_failed", labels, int(gate["status"] == "failed")
-        yield "gate_judged", labels, int(gate["status"] != "not_judged")
+    yield from _of_gates([] if verdict is None else verdict["gates"])
+
+
+def _of_gates(gates: Iterable[Mapping[str, Any]]) -> Iterator[_Sample]:
+    """The worst of the gates that have the same labels. by: the column of gates by slice; its values are no labels."""
+    together: dict[tuple[str, ...], list[str]] = {}
+    for gate in gates:
+        key = tuple(gate[c] or "" for c in ("gate", "run_id", "measure", "slice"))
+        together.setdefault(key, []).append(gate["status"])
+    for key, found in together.items():
+        labels = dict(zip(("gate", "run", "measure", "by"), key, strict=True))
+        yield "gate_failed", labels, int("failed" in found)
+        yield "gate_judged", labels, int("not_judged" not in found)
 
 
 def _labels(labels: Mapping[str, object]) -> str:
-    """Labels in braces; control and format characters, quotes and backslashes are written as escapes."""
+    """Labels in braces; control and format characters, quotes and backslashes are written as escapes.
+
+    What differs stays apart: long ones are not cut, and a backslash is doubled before others are made. Empty ones are
+    those that are not there.
+    """
+    labels = {k: v for k, v in labels.items() if v != ""}
     if not labels:
         return ""
-    texts = {k: printable(v).replace("\\", "\\\\").replace('"', '\\"') for k, v in labels.items()}
-    return "{" + ",".join(f'{k}="{v}"' for k, v in texts.items()) + "}"
+    texts = {k: printable(str(v).replace("\\", "\\\\"), sys.maxsize) for k, v in labels.items()}
+    quoted = {k: v.replace("\\", "\\\\").replace('"', '\\"') for k, v in texts.items()}
+    return "{" + ",".join(f'{k}="{v}"' for k, v in quoted.items()) + "}"
 
 
 def markdown(told: Mapping[str, Any]) -> str:
@@ -157,8 +222,7 @@ def markdown(told: Mapping[str, Any]) -> str:
 def _means(runs: Iterable[Mapping[str, Any]]) -> Iterator[list[Any]]:
     for run in runs:
         for measure, row in run["measures"].items():
-            interval = "" if row["ci_low"] is None else f"{row['ci_low']:.4f} to {row['ci_high']:.4f}"
-            yield [printable(run["run_id"]), measure, number(row["mean"]), interval, row["n"]]
+            yield [printable(run["run_id"]), measure, number(row["mean"]), interval(row), row["n"]]
 
 
 def _table(columns: list[str], rows: list[list[Any]], left: int) -> str:

@@ -7,6 +7,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
+from datetime import date, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -149,9 +150,22 @@ class Section:
             self.unknown(key, found, words, "word that stands here")
         return default if found is None else found
 
-    def whole(self, key: str, default: int, *, least: int) -> int:
+    def flag(self, key: str) -> bool:
+        """True or false; what is absent is false."""
+        return bool(self._get(key, "true or false", lambda v: isinstance(v, bool)))
+
+    def day(self, key: str) -> date | None:
+        """A date, as a text or as TOML writes it."""
+        wanted = "a date, as in 2026-11-30"
+        found = self._get(key, wanted, lambda v: isinstance(v, str | date) and not isinstance(v, datetime))
+        if isinstance(found, str):
+            return self.checked(key, lambda: days.parse_date(key, found), None)
+        return found if isinstance(found, date) else None
+
+    def whole(self, key: str, default: int, *, least: int, most: int) -> int:
         """A whole number."""
-        found = self._get(key, f"a whole number of at least {least}", lambda v: _is_whole(v) and v >= least)
+        wanted = f"a whole number from {least} to {most:,}"
+        found = self._get(key, wanted, lambda v: _is_whole(v) and least <= v <= most)
         return default if found is None else int(found)
 
     def number(self, key: str, *, least: float = -math.inf) -> float | None:

@@ -31,13 +31,14 @@ import polars as pl
 from docrecall.errors import InputError, LockedError, OutputError
 from docrecall.report.structured import SCHEMA_VERSION
 from docrecall.show import printable
-from docrecall.staging import MANIFEST, fingerprint, named, read_sealed, seal, sweep, sync, write_whole
+from docrecall.staging import MANIFEST, TEMPORARY, fingerprint, named, read_sealed, seal, sweep, sync, write_whole
 from docrecall.store import RESULTS
 
 NIGHTS, STAGING, RUNS, VERDICT, HISTORY = "nights", ".staging", "runs", "verdict.json", "history.parquet"
 HISTOGRAMS, SAMPLES, ROWS = "histograms.parquet", "samples.parquet", "night.parquet"  # of a run, beside its results
+TAGS = {"queries": "queries.parquet", "requests": "requests.parquet"}  # the slices of its units, by the table that says
 _RUN_TIME = "%Y%m%dT%H%M%S"
-_RUN = re.compile(r"([0-9]{8}T[0-9]{6})-[0-9a-f]{12}")
+_RUN = re.compile(r"[0-9]{8}T[0-9]{6}-[0-9a-f]{12}")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -110,7 +111,8 @@ class Store:
             return []
         except OSError as error:
             raise InputError(f"{printable(self.root)} cannot be read ({error.strerror}).") from None
-        return [date.fromisoformat(n) for n in names if _DATE.fullmatch(n) and self._manifest(n).is_file()]
+        found = [(n, _date_of(n)) for n in names]
+        return [day for n, day in found if day is not None and self._manifest(n).is_file()]
 
     def _manifest(self, name: str) -> Path:
         return self.root / NIGHTS / name / MANIFEST
@@ -143,7 +145,7 @@ class Store:
     def history_locked(self) -> Iterator[None]:
         """Hold the lock of the history, after those that ask for it at the same time."""
         with self._lock(self.staging, wait=True, what="the history"):
-            for left in self.root.glob(".docrecall-*"):
+            for left in self.root.glob(f"{TEMPORARY}*"):
                 left.unlink(missing_ok=True)  # of a run that died while it wrote the history
             yield
 
@@ -186,25 +188,31 @@ class Store:
     def tidy(self, night: date, keep_days: int, now: datetime | None = None) -> None:
         """Under the lock of a night, remove what dead runs left, and results that were replaced some days ago.
 
-        A staging folder is that of a dead run when its lock is free; results are old by the time in their name, and
-        stay as long as the manifest names them, or cannot be read.
+        A staging folder is that of a dead run when its lock is free. Results were replaced when the next ones were
+        made, which the names of both tell; they stay as long as the manifest names them, or cannot be read.
         """
         with contextlib.suppress(OSError):
             sweep(self.staging)
         folder = self.folder(night)
-        for left in folder.glob(".docrecall-*"):
-            left.unlink(missing_ok=True)
+        with named(folder):
+            for left in folder.glob(f"{TEMPORARY}*"):
+                left.unlink(missing_ok=True)
         try:
             published = self.read(night)
         except InputError:
             return
-        oldest = (now or datetime.now(UTC)) - timedelta(days=keep_days)
-        for run in (folder / RUNS).iterdir():
-            found = _RUN.fullmatch(run.name)
-            if found is None or (published is not None and run == published.run):
-                continue
-            if datetime.strptime(found[1], _RUN_TIME).replace(tzinfo=UTC) < oldest:
+        oldest = ((now or datetime.now(UTC)) - timedelta(days=keep_days)).strftime(_RUN_TIME)
+        runs = sorted(run for run in (folder / RUNS).iterdir() if _RUN.fullmatch(run.name))
+        for run, after in zip(runs, [*runs[1:], *runs[-1:]], strict=True):  # the last, if it is not named, died
+            if after.name < oldest and (published is None or run != published.run):
                 shutil.rmtree(run, ignore_errors=True)
+
+
+def _date_of(name: str) -> date | None:
+    """The night that a folder is called by; None for any other name."""
+    with contextlib.suppress(ValueError):
+        return date.fromisoformat(name) if _DATE.fullmatch(name) else None
+    return None
 
 
 def _flock(handle: int, how: int, root: Path, what: str) -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from docrecall.report.terminal import grid
-from docrecall.report.words import account, number
+from docrecall.report.words import account, interval, number
 from docrecall.show import printable
 
 _STYLES = {"passed": "green", "failed": "bold red", "not_judged": "yellow"}
@@ -42,8 +42,3 @@ def print_total(table: pl.DataFrame, to: Console) -> None:
         for row in table.to_dicts()
     ]
     to.print(grid([*named, "mean", "interval", "n", "n_null"], rows, left=len(named)))
-
-
-def interval(row: Mapping[str, Any]) -> str:
-    """Both ends, where there is an interval."""
-    return "" if row["ci_low"] is None else f"[{number(row['ci_low'])}, {number(row['ci_high'])}]"
