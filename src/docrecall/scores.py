@@ -152,7 +152,10 @@ class Scores(Displayed):
         measures, and where the table of documents was not given.
 
         by: a column of `queries` or `requests`, or several; each of their values is a slice, a null too. After `load`
-        that table is given anew. min_n: a slice with fewer values (20) is shown without an interval.
+        that table is given anew. min_n: a slice with fewer values (20) is shown and not judged: it has no interval and
+        no test. Slices have two more columns: p, of a two-sided permutation test of "the mean of the slice is that of
+        the rest of its run" (null too where there is no rest), and p_adjusted, which bounds the share of false
+        discoveries (Benjamini and Hochberg) over all tests of the call: slices, runs and measures.
         ci_low, ci_high: the bootstrap interval of the mean at `level` (0.95) of so many resamples (10,000), null for
         fewer than two units; ci_method says how it was made, see `docs/intervals.md`. method: for all measures; None
         takes "bca" for measures that lie between 0 and 1, for which equal values give a "binomial" bound, and

@@ -190,16 +190,18 @@ def test_score_by_slices(argv: list[str], tmp_path: Path, capsys: pytest.Capture
     line = next(line for line in out.splitlines() if "d[e]" in line)
     assert "[0." not in line
     assert "intervals: 90% bootstrap" in out
-    assert "slices of fewer than 15 values are not judged" in out
+    assert "not judged: 2 slices and measures with fewer than 15 values" in out
+    assert "adjusted by Benjamini-Hochberg over 2 tests" in out
     document = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert document["intervals"]["level"] == 0.9
     loaded = dr.load(tmp_path / "out")
     assert loaded.slices is not None
     assert document["slices"] == loaded.slices.to_dicts()
+    assert document["slice_tests"] == {"test": "permutation", "adjustment": "benjamini-hochberg", "family": 2}
     assert loaded.summary().row(0, named=True)["ci_low"] == document["runs"][0]["measures"][MEASURE]["ci_low"]
     rows = list(csv.DictReader(io.StringIO(printed(capsys, "score", *argv, "--by=lang", "--format=csv"))))
-    assert [(r["run_id"], r["lang"], r["n"], r["n_total"]) for r in rows][:2] == [
-        ("new", "d[e]", "10", "30"), ("new", "en", "20", "30"),
+    assert [(r["run_id"], r["lang"], r["n"], r["n_total"], r["family"]) for r in rows][:2] == [
+        ("new", "d[e]", "10", "30", "2"), ("new", "en", "20", "30", "2"),
     ]  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from docrecall.report.latex import to_latex
 from docrecall.report.markdown import to_markdown
 from docrecall.report.structured import SCHEMA_VERSION, plain_rows
 from docrecall.report.terminal import grid
-from docrecall.report.words import account, interval, number
+from docrecall.report.words import account, interval, number, p_value
 from docrecall.show import printable
 
 Format = Literal["json", "csv", "markdown", "latex", "parquet"]
@@ -146,17 +146,12 @@ def _line(row: dict[str, Any]) -> list[str]:
         number(row["mean_baseline"]),
         number(row["mean_candidate"]),
         f"{delta} {bounds}" if bounds else delta,
-        _p(row["p"]),
-        _p(row["p_adjusted"]),
+        p_value(row["p"]),
+        p_value(row["p_adjusted"]),
         f"{row['wins']:,} / {row['ties']:,} / {row['losses']:,}",
         "" if row["effect_size"] is None else f"{row['effect_size']:+.2f}",
         "" if row["smallest_difference"] is None else f"{row['smallest_difference']:.4f}",
     ]
-
-
-def _p(p: float | None) -> str:
-    """A p value with two digits that count."""
-    return "" if p is None else f"{p:.4f}" if p >= 0.001 else f"{p:.1e}"
 
 
 def _text(value: Any) -> str:

@@ -19,7 +19,7 @@ def resampled_means(sample: Sample, resamples: int, seed: int, purpose: int) -> 
 
     A histogram is resampled by multinomial draws, a sample of mostly distinct units by drawing indices.
     """
-    sample = _thinned(sample)
+    sample = thinned(sample)
     few = sample.n > _SPARSE * len(sample.counts)
     shares = sample.counts / sample.n
     members = np.empty(0, np.int64) if few else np.repeat(np.arange(len(sample.counts)), sample.counts)
@@ -50,14 +50,14 @@ def _ratio(totals: Floats, weights: Floats | None, n: int) -> Floats:
     return whole / (n if weights is None else weights.sum(axis=1))
 
 
-def _thinned(sample: Sample) -> Sample:
-    """Put many distinct units of a large sample into some 250 bins, each of them at the mean of what is in it.
+def thinned(sample: Sample, most: int = _LARGE) -> Sample:
+    """Put distinct units of a sample of more than `most` into some 250 bins, each at the mean of what is in it.
 
     The mean stays and the variance loses what is inside the bins: some ten-thousandths, with very uneven weights up to
     some thousandths; resampling adds more. Bins of equal width keep long tails apart, and bins of equal counts the bulk
     beside them. Weighted units are binned by their pull on the mean, which is what decides to the first order.
     """
-    if len(sample.counts) <= 2 * _BINS or sample.n <= _LARGE:
+    if len(sample.counts) <= 2 * _BINS or sample.n <= most:
         return sample
     pull = sample.influence
     order = np.argsort(pull, kind="stable")
