@@ -13,10 +13,11 @@ import polars as pl
 
 from docrecall import stats
 from docrecall.errors import DataError, InputTypeError, UsageError, nearest
-from docrecall.flips import Side, find_flips
-from docrecall.measures.grammar import Measure, parse_all
+from docrecall.flips import Flips, Side, find_flips
+from docrecall.measures.grammar import Cut, Measure, parse_all
 from docrecall.pairs import Both, Pairs, difference
 from docrecall.parted import Parted
+from docrecall.reopen import found_again
 from docrecall.scores import Scores
 from docrecall.show import Displayed, printable
 from docrecall.slices import Tags, open_tags
@@ -71,18 +72,28 @@ class Comparison(Displayed):
     level: float
     resamples: int
     seed: int
-    _find: Callable[[], pl.DataFrame] = field(repr=False)
+    _find: Callable[[], Flips] = field(repr=False)
 
-    @cached_property
+    @property
     def flips(self) -> pl.DataFrame:
         """The pairs that changed: gained, lost, and equal in value but by different documents.
 
         Gained means a higher value, which of measures such as repeat_share is nothing to wish for.
         One row per pair of runs, measure and unit: baseline, candidate, measure, [request_id], query_id, change
         ("gained", "lost", "other documents"), value_baseline, value_candidate, docs_baseline, docs_candidate: the
-        relevant documents that were found inside the cut, best first, for which the tables are read once more. Results
-        that were loaded do not hold them: the lists are null then, and units of equal value are left out.
+        relevant documents that were found inside the cut, best first, for which the tables are read once more, also
+        those of results that were loaded. Where these tables were frames, or their files are gone or changed, the lists
+        are null and units of equal value are left out; `flip_notes` says so.
         """
+        return self._flips.frame
+
+    @property
+    def flip_notes(self) -> tuple[str, ...]:
+        """A sentence for each side whose documents are not known, and why."""
+        return self._flips.notes
+
+    @cached_property
+    def _flips(self) -> Flips:
         return self._find()
 
     def __repr__(self) -> str:
@@ -160,8 +171,14 @@ def compare(
         level,
         resamples,
         seed,
-        partial(find_flips, sides, paired, names),
+        partial(find_flips, sides, paired, names, _look),
     )
+
+
+def _look(scores: Scores, cuts: Sequence[Cut]) -> pl.DataFrame:
+    """The documents that were found, of scores in memory or of results that were read back."""
+    found = scores.found(cuts)
+    return found_again(scores, cuts) if found is None else found
 
 
 def _accounts(old: Scores, new: Scores, couples: Sequence[tuple[str, str]]) -> pl.DataFrame:

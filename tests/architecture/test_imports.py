@@ -32,7 +32,7 @@ ORDER = [
         "proof shards plan memory universe accounting fingerprints decisions units slices summary scores ledger",
         "funnel convention_means",
         "cuts verdicts pairs diagnose",
-        "report.words report.structured staging merge journal store flips parted compare score writers convert",
+        "report.words report.structured staging merge journal store flips parted score reopen compare writers convert",
         "plot.frames plot.theme plot.lines plot.dots plot.bars plot",
         "report.terminal report.blocks report.markdown report.latex report.files report.diagnosis report.comparison",
         "report.html report.measures demo",

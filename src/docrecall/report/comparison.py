@@ -23,7 +23,7 @@ from docrecall.report.words import account, interval, number, p_value
 from docrecall.show import printable
 
 Format = Literal["json", "csv", "markdown", "latex", "parquet"]
-_SHOWN = 20  # flips of a measure that a terminal is given
+_SHOWN = 10  # of each kind of flip of a measure, for people: what was lost shall not hide behind what was gained
 _CHANGE = {"gained": "higher", "lost": "lower"}  # in print: more is not better in every measure
 
 
@@ -41,7 +41,7 @@ def as_plain(told: Comparison, *, flips: bool = False) -> dict[str, Any]:
         "resamples": told.resamples,
         "seed": told.seed,
     }
-    more = {"flips": plain_rows(told.flips)} if flips else {}
+    more = {"flips": plain_rows(told.flips), "flip_notes": list(told.flip_notes)} if flips else {}
     accounts = told.accounting.to_dicts()
     return {
         "schema_version": SCHEMA_VERSION,
@@ -90,6 +90,8 @@ def of_comparison(told: Comparison, *, flips: bool = False) -> Iterator[Block]:
     if flips:
         for heading, columns, rows in flip_grids(told):
             yield Table(columns, rows, left=len(columns), caption=heading)
+        if told.flip_notes:
+            yield Lines(told.flip_notes)
 
 
 def print_comparison(told: Comparison, to: Console, *, flips: bool = False) -> None:
@@ -104,6 +106,13 @@ def print_comparison(told: Comparison, to: Console, *, flips: bool = False) -> N
         for heading, columns, rows in flip_grids(told):
             to.print(Text(f"\n{heading}"))
             to.print(grid(columns, rows, left=len(columns)))
+        print_notes(told, to)
+
+
+def print_notes(told: Comparison, to: Console) -> None:
+    """Print why documents of flips are not known."""
+    for line in told.flip_notes:
+        to.print(Text(line))
 
 
 def grids(told: Comparison) -> Iterator[tuple[str, list[str], list[list[str]]]]:
@@ -197,17 +206,18 @@ def flip_grids(told: Comparison) -> Iterator[tuple[str, list[str], list[list[str
     ).items():
         changes = [_CHANGE.get(change, change) for change in rows["change"]]
         said = ", ".join(f"{n:,} {name}" for name, n in sorted(Counter(changes).items()))
-        more = f"; the first {_SHOWN} are shown" if rows.height > _SHOWN else ""
+        shown = rows.group_by("change", maintain_order=True).head(_SHOWN)
+        more = f"; the first {_SHOWN} of each are shown" if shown.height < rows.height else ""
         cells = [
             [
-                change,
+                _CHANGE.get(row["change"], row["change"]),
                 *(_text(row[c]) for c in key),
                 number(row["value_baseline"]),
                 number(row["value_candidate"]),
                 _documents(row["docs_baseline"]),
                 _documents(row["docs_candidate"]),
             ]
-            for change, row in zip(changes, rows.head(_SHOWN).to_dicts(), strict=False)
+            for row in shown.to_dicts()
         ]
         yield (
             f"{measure}, {printable(candidate)} less {printable(baseline)}: {said}{more}",
