@@ -273,6 +273,28 @@ def test_requests_are_paired_and_resampled_by_query() -> None:
     assert row["p"] == stats.sign_flip_test([-0.5, -0.5, 1.0, 0.0])
 
 
+def test_requests_that_meet_by_chance_are_paired_by_query() -> None:
+    """One request of thirty in common is no pairing; ten are one, which is told, and thirty need no word."""
+    old = log(["ab"] * 30).with_columns(request_id="r" + pl.col("query_id"))
+    for n, paired_by, n_pairs, says in (
+        (1, "query", 30, "1 of 30 requests of old and of 30 of new are the same, which may be chance"),
+        (2, "query", 30, "2 of 30 requests"),
+        (10, "request", 10, "10 of 30 requests of old and of 30 of new are the same, and only these are paired"),
+        (30, "request", 30, ""),
+    ):
+        same = pl.col("query_id") < f"q{n:02}"
+        new = log(["ax"] * 30).with_columns(
+            request_id=pl.when(same).then("r" + pl.col("query_id")).otherwise("s" + pl.col("query_id"))
+        )
+        scores = runs(old=old, new=new)
+        told = dr.compare(scores, baseline="old")
+        assert told.table["paired_by", "n_pairs"].rows() == [(paired_by, n_pairs)]
+        assert len(told.notes) == bool(says)
+        assert all(says in note for note in told.notes)
+        assert dr.diagnose(scores, [2], baseline="old").notes[-len(told.notes) or 99 :] == told.notes
+        assert says in "".join(told._repr_html_().split("<li>"))
+
+
 def test_requests_that_do_not_meet_are_paired_by_query() -> None:
     """Each query has the mean of its requests in either run; a query counts once."""
     found = {"q00": ["ab", "ax"], "q01": ["ab"]}

@@ -60,6 +60,7 @@ class Comparison(Displayed):
     by, cluster, min_n: how units were parted. Slices with fewer pairs than min_n are shown and not judged.
     adjustment: "holm" over all measures and pairs of runs, or "benjamini-hochberg" where there are slices.
     family: how many tests were adjusted for each other. level, resamples, seed: of intervals and tests.
+    notes: a sentence for each two runs of which few requests meet.
     """
 
     table: pl.DataFrame
@@ -72,6 +73,7 @@ class Comparison(Displayed):
     level: float
     resamples: int
     seed: int
+    notes: tuple[str, ...]
     _find: Callable[[], Flips] = field(repr=False)
 
     @property
@@ -128,8 +130,9 @@ def compare(
     measures: those to compare; by default all, which must be the same on both sides.
 
     Units are paired by what names them. Runs logged by request are paired by query, each with the mean of its requests,
-    where their request ids do not meet, and with `unit="query"`. Pairs weigh as their query does. Requests of one query
-    are resampled and flipped together, or what has an equal value in the column `cluster`.
+    where their request ids do not meet (or fewer than one in ten of the smaller run do), and with `unit="query"`;
+    `notes` says where fewer than half meet. Pairs weigh as their query does. Requests of one query are resampled and
+    flipped together, or what has an equal value in the column `cluster`.
     p is that of the two-sided sign-flip test: exact up to 20 pairs that differ, else by `resamples` random patterns.
     Runs that are identical have delta 0 and p 1. by, min_n: as for `Scores.summary`; slices are those of the baseline.
     queries, requests, map, read: the tables with such columns, where results were loaded; as for `load`.
@@ -171,6 +174,7 @@ def compare(
         level,
         resamples,
         seed,
+        tuple(pairs.note for pairs in paired if pairs.note),
         partial(find_flips, sides, paired, names, _look),
     )
 

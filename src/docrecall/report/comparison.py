@@ -40,6 +40,7 @@ def as_plain(told: Comparison, *, flips: bool = False) -> dict[str, Any]:
         "power": POWER,
         "resamples": told.resamples,
         "seed": told.seed,
+        "notes": list(told.notes),
     }
     more = {"flips": plain_rows(told.flips), "flip_notes": list(told.flip_notes)} if flips else {}
     accounts = told.accounting.to_dicts()
@@ -181,6 +182,7 @@ def about(told: Comparison) -> list[str]:
     accounts = [f"{row['side']} {account(row)}" if row["side"] else account(row) for row in told.accounting.to_dicts()]
     lines = [
         *accounts,
+        *told.notes,
         f"intervals: {told.level:.0%} bootstrap of the paired differences ({methods}), {told.resamples:,} resamples, "
         f"seed {told.seed}",
         f"p: two-sided test, {' and '.join(tests) or 'sign-flip'}, {told.resamples:,} resamples, seed {told.seed}; "
