@@ -273,6 +273,13 @@ def test_requests_are_paired_and_resampled_by_query() -> None:
     assert row["p"] == stats.sign_flip_test([-0.5, -0.5, 1.0, 0.0])
 
 
+def test_pairs_without_a_cluster_are_alone() -> None:
+    """All nulls are as no cluster at all."""
+    talks = pl.DataFrame({"query_id": [f"q{i:02}" for i in range(30)], "talk": pl.Series([None] * 30, dtype=pl.String)})
+    scores = dr.score({"old": log(OLD * 5), "new": log(NEW * 5)}, qrels(30), RECALL, queries=talks)
+    assert_frame_equal(dr.compare(scores, cluster="talk").table, dr.compare(scores).table, check_exact=True)
+
+
 def test_requests_that_meet_by_chance_are_paired_by_query() -> None:
     """One request of thirty in common is no pairing; ten are one, which is told, and thirty need no word."""
     old = log(["ab"] * 30).with_columns(request_id="r" + pl.col("query_id"))

@@ -272,6 +272,22 @@ def test_a_cluster_column() -> None:
     assert (row["ci_low"], row["ci_high"], row["ci_method"]) == expected
 
 
+def test_units_without_a_cluster_are_alone() -> None:
+    """A null is no conversation that all these queries have in common; requests of one query stay together."""
+    talks = [None if i % 2 else f"c{i // 6}" for i in range(N)]
+    scores = dr.score(hits(), qrels(), RECALL, queries=queries(talk=talks))
+    own = [talk or i for i, talk in enumerate(talks)]
+    expected = stats.bootstrap_mean(np.array(found(), float), clusters=list(map(str, own)), unit_range=True)
+    row = only(scores.summary(cluster="talk"))
+    assert (row["ci_low"], row["ci_high"], row["ci_method"]) == expected
+    none = dr.score(hits(), qrels(), RECALL, queries=queries(talk=pl.Series([None] * N, dtype=pl.String)))
+    assert_frame_equal(none.summary(cluster="talk"), none.summary(), check_exact=True)
+    log = requests().select("request_id", "query_id").join(hits(), on="query_id")
+    told = requests().with_columns(talk=pl.lit(None, pl.String))
+    by_null = dr.score(log, qrels(10), RECALL, requests=told).summary(cluster="talk")
+    assert_frame_equal(by_null, logged().summary(), check_exact=True)
+
+
 def test_a_column_of_both_tables() -> None:
     """Which of them is meant must be said."""
     log = requests().select("request_id", "query_id").join(hits(), on="query_id")

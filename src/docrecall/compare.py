@@ -132,7 +132,7 @@ def compare(
     Units are paired by what names them. Runs logged by request are paired by query, each with the mean of its requests,
     where their request ids do not meet (or fewer than one in ten of the smaller run do), and with `unit="query"`;
     `notes` says where fewer than half meet. Pairs weigh as their query does. Requests of one query are resampled and
-    flipped together, or what has an equal value in the column `cluster`.
+    flipped together, or what has an equal value in the column `cluster` (null: alone).
     p is that of the two-sided sign-flip test: exact up to 20 pairs that differ, else by `resamples` random patterns.
     Runs that are identical have delta 0 and p 1. by, min_n: as for `Scores.summary`; slices are those of the baseline.
     queries, requests, map, read: the tables with such columns, where results were loaded; as for `load`.

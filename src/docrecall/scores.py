@@ -160,8 +160,8 @@ class Scores(Displayed):
         fewer than two units; ci_method says how it was made, see `docs/intervals.md`. method: for all measures; None
         takes "bca" for measures that lie between 0 and 1, for which equal values give a "binomial" bound, and
         "expanded" for others.
-        cluster: a column whose equal values are resampled together, such as conversation_id; a null is a value. Without
-        it the requests of one query are resampled together where requests are the units.
+        cluster: a column whose equal values are resampled together, such as conversation_id; nulls are alone. Without
+        it, and where it is null, the requests of one query are resampled together where requests are the units.
 
         What is None is as in `intervals`: by default, or as the command was told that wrote the results.
         The same arguments give the same bits for any number of threads, batches and order of rows. Raises UsageError

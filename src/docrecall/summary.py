@@ -20,7 +20,7 @@ from docrecall.slices import Tags
 from docrecall.stats.arguments import check_level, check_resampling, check_word
 from docrecall.stats.intervals import METHODS
 from docrecall.tables import UNIT
-from docrecall.units import Units, numbered
+from docrecall.units import Units, clustered, numbered
 
 SUMMARY_SCHEMA = pl.Schema(
     {
@@ -196,7 +196,7 @@ def parted(units: Units, tags: Tags, parting: Parting, *, by_query: bool) -> Par
         by, read = (frame if frame is None else units.firsts(frame) for frame in (by, read))
     clusters = None
     if read is not None and parting.cluster is not None:
-        clusters = numbered(read.select(tags.names([parting.cluster])))
+        clusters = clustered(read.select(tags.names([parting.cluster])), units.keys)
     elif len(units.key) > 1:
         clusters = numbered(units.keys.select("query_id"))
     return PartedRun(units, clusters, Slices.of(by))

@@ -190,7 +190,10 @@ def about(told: Comparison) -> list[str]:
         f"could see: the true difference that so many pairs show with a power of {POWER:.0%}",
     ]
     if told.cluster is not None:
-        lines.append(f"clusters: pairs of equal {printable(told.cluster)} are resampled and flipped together")
+        lines.append(
+            f"clusters: pairs of equal {printable(told.cluster)} are resampled and flipped together, those without one "
+            "alone"
+        )
     elif (told.table["paired_by"] == "request").any():
         lines.append("clusters: requests of one query are resampled and flipped together")
     few = told.table.filter(pl.col("n_pairs") < told.min_n).height if told.by else 0

@@ -77,7 +77,9 @@ def how_intervals(scores: Scores) -> list[str]:
     if not methods:
         return []
     parting, how = scores.intervals
-    together = f", units of equal {printable(parting.cluster)} together" if parting.cluster else ""
+    together = (
+        f", units of equal {printable(parting.cluster)} together, those without one alone" if parting.cluster else ""
+    )
     lines = [
         f"intervals: {how.level:.0%} bootstrap ({', '.join(methods)}), {how.resamples:,} resamples, "
         f"seed {how.seed}{together}"
