@@ -161,6 +161,9 @@ def test_holm_over_measures_and_runs() -> None:
         ({"level": 2}, "level is 2"),
         ({"resamples": 1.5}, "resamples is 1.5"),
         ({"by": "p_adjusted"}, "p_adjusted is a column of the result"),
+        ({"level": "0.95"}, "level is '0.95'"),
+        ({"baseline": "old", "candidate": 3}, "no run is called 3. The runs are new, old"),
+        ({"baseline": 3}, "no run is called 3"),
         ({"by": "lang"}, "neither is at hand"),
     ],
 )
@@ -168,6 +171,13 @@ def test_arguments_without_meaning(arguments: dict[str, Any], says: str) -> None
     """Each is refused by its name."""
     with pytest.raises(dr.UsageError, match=says):
         dr.compare(runs(old=log(OLD), new=log(NEW)), **arguments)
+
+
+def test_an_exact_test_has_no_resamples() -> None:
+    """Where all patterns are counted nothing is drawn, and print does not say so."""
+    few, many = (dr.compare(runs(old=log(["x"] * n), new=log(["a"] * n)))._repr_html_() for n in (9, 30))
+    assert "p: two-sided test, sign-flip (exact); adjusted by Holm over 1 test<" in few
+    assert "sign-flip (Monte Carlo), 10,000 resamples, seed 0; adjusted" in many
 
 
 def test_one_run_cannot_be_compared() -> None:

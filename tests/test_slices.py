@@ -104,6 +104,7 @@ def test_arguments_of_intervals() -> None:
     ("arguments", "says"),
     [
         ({"level": 1.0}, "level is 1.0"),
+        ({"level": "0.95"}, "level is '0.95'"),
         ({"resamples": 0}, "resamples is 0"),
         ({"seed": -1}, "seed is -1"),
         ({"method": "bootstrap"}, "method is 'bootstrap'"),

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from docrecall import stats
-from docrecall.errors import DataError, InputTypeError, UsageError, nearest
+from docrecall.errors import DataError, InputTypeError, UsageError
 from docrecall.flips import Flips, Side, find_flips
 from docrecall.measures.grammar import Cut, Measure, parse_all
 from docrecall.pairs import Both, Pairs, difference
@@ -238,15 +238,15 @@ def _couples(
 ) -> list[tuple[str, str]]:
     """The runs to compare: baseline and candidate."""
     runs = [sorted(scores.accounting["run_id"]) for scores in (old, new or old)]
-    wanted = (
-        [candidate] if isinstance(candidate, str) else None if candidate is None else list(dict.fromkeys(candidate))
-    )
+    wanted: list[Any] | None = None
+    if candidate is not None:
+        one = isinstance(candidate, str) or not isinstance(candidate, Iterable)
+        wanted = [candidate] if one else list(dict.fromkeys(candidate))
     if wanted is not None and not wanted:
         raise UsageError("candidate names no run. Leave it out to compare all.")
     for name, known in [(baseline, runs[0]), *((c, runs[1]) for c in wanted or ())]:
         if name is not None and name not in known:
-            listed = ", ".join(map(printable, known))
-            raise UsageError(f"no run is called {printable(name)!r}.{nearest(str(name), known)} The runs are {listed}.")
+            raise UsageError.no_such_run(name, known)
     return _within(runs[0], baseline, wanted) if new is None else _across(runs[0], runs[1], baseline, wanted)
 
 

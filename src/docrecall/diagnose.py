@@ -12,7 +12,7 @@ import polars as pl
 from docrecall import stats
 from docrecall.convention_means import DEFAULT_KS
 from docrecall.cuts import COLUMNS, COMPARED, DiagnosisPlan, plan_diagnosis
-from docrecall.errors import UsageError, nearest
+from docrecall.errors import UsageError
 from docrecall.measures.grammar import Cut
 from docrecall.pairs import Pairs, as_delta, difference
 from docrecall.scores import Scores
@@ -113,8 +113,7 @@ def diagnose(
     how = How(level, resamples, seed).check()
     runs = sorted(scores.accounting["run_id"])
     if baseline is not None and baseline not in runs:
-        names = ", ".join(map(printable, runs))
-        raise UsageError(f"no run is called {printable(baseline)!r}.{nearest(baseline, runs)} The runs are {names}.")
+        raise UsageError.no_such_run(baseline, runs)
     plan = plan_diagnosis(scores, scores.opened, ks, budgets, written=scores.measures)
     told = scores.under(plan.measures)
     lines = _lines(told, plan, runs)

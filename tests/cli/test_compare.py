@@ -74,7 +74,8 @@ def test_table(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert "12 / 15 / 3" in line
     assert "new less old, paired by query" in out
     assert "old: 30 of 30 units scored" in out
-    assert "2,000 resamples, seed 4; adjusted by Holm over 1 test" in out
+    assert "2,000 resamples, seed 4" in out
+    assert "sign-flip (exact); adjusted by Holm over 1 test" in out
 
 
 def test_json_is_the_python_twin(tables: dict[str, Path], argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:

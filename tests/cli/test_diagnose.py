@@ -113,6 +113,13 @@ def test_without_the_word_there_are_no_conventions(argv: list[str], capsys: pyte
     assert "every_hit_counted" not in capsys.readouterr().out
 
 
+def test_level_and_resamples(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """As in Python."""
+    assert main([*argv, "--level=0.5", "--resamples=200", "--format=json"]) == 0
+    told = json.loads(capsys.readouterr().out)["diagnosis"]
+    assert (told["level"], told["resamples"]) == (0.5, 200)
+
+
 def test_budgets(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """By default multiples of the largest chunk; those that are named; or none."""
     for words, cuts in (
@@ -133,8 +140,10 @@ def test_budgets(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         (["--k=a"], 2, "--k is 'a'; whole numbers were expected"),
         (["--k=1,,3"], 2, "whole numbers"),
         (["--budget=1.5"], 2, "--budget"),
-        (["--budget=0"], 2, "positive"),
+        (["--budget=0"], 2, "budget must be positive"),
         (["--seed=-1"], 2, "seed is -1"),
+        (["--level=95"], 2, "level is 95"),
+        (["--resamples=0"], 2, "resamples is 0"),
         (["--baseline=fin"], 2, 'Did you mean "fine"?'),
         (["--k=99999999999"], 2, "whole numbers"),
         (["--qrels=nowhere.parquet"], 4, "nowhere.parquet"),

@@ -14,7 +14,7 @@ from docrecall import stats
 from docrecall.compare import Comparison
 from docrecall.convention_means import check_ks
 from docrecall.diagnose import Diagnosis
-from docrecall.errors import InputTypeError, UsageError, nearest
+from docrecall.errors import InputTypeError, UsageError
 from docrecall.funnel import Funnel
 from docrecall.measures.grammar import Cut, Measure, parse
 from docrecall.scores import Scores
@@ -307,14 +307,12 @@ def chosen(known: pl.Series, runs: Sequence[str] | None) -> list[str]:
     there = known.unique().to_list()
     if runs is None:
         return sorted(there, key=_counted)
-    names = [runs] if isinstance(runs, str) else runs
+    names = list(runs) if isinstance(runs, Sequence) and not isinstance(runs, str) else [runs]
     if not names:
         raise UsageError(f"runs= names no run. The runs are {_listed(sorted(there))}.")
     for run in names:
         if run not in there:
-            raise UsageError(
-                f"no run is called {printable(run)!r}.{nearest(run, there)} The runs are {_listed(sorted(there))}."
-            )
+            raise UsageError.no_such_run(run, there)
     return list(dict.fromkeys(names))
 
 

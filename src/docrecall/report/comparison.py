@@ -177,7 +177,8 @@ def _pairs(table: pl.DataFrame) -> Iterator[tuple[tuple[str, str], pl.DataFrame]
 def about(told: Comparison) -> list[str]:
     """The accounts of the runs, how intervals and tests were made, and what is not judged."""
     methods = ", ".join(sorted(told.table["ci_method"].drop_nulls().unique())) or "none"
-    tests = sorted(told.table["test"].drop_nulls().unique())
+    drawn = f", {told.resamples:,} resamples, seed {told.seed}"  # of what is enumerated there are none
+    tests = [test + drawn * ("Monte Carlo" in test) for test in sorted(told.table["test"].drop_nulls().unique())]
     names = {"holm": "Holm", "benjamini-hochberg": "Benjamini-Hochberg"}
     accounts = [f"{row['side']} {account(row)}" if row["side"] else account(row) for row in told.accounting.to_dicts()]
     lines = [
@@ -185,8 +186,8 @@ def about(told: Comparison) -> list[str]:
         *told.notes,
         f"intervals: {told.level:.0%} bootstrap of the paired differences ({methods}), {told.resamples:,} resamples, "
         f"seed {told.seed}",
-        f"p: two-sided test, {' and '.join(tests) or 'sign-flip'}, {told.resamples:,} resamples, seed {told.seed}; "
-        f"adjusted by {names[told.adjustment]} over {told.family:,} test{'s'[: told.family != 1]}",
+        f"p: two-sided test, {' and '.join(tests) or 'none'}; adjusted by {names[told.adjustment]} over "
+        f"{told.family:,} test{'s'[: told.family != 1]}",
         f"could see: the true difference that so many pairs show with a power of {POWER:.0%}",
     ]
     if told.cluster is not None:
