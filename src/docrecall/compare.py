@@ -23,7 +23,7 @@ from docrecall.show import Displayed, printable
 from docrecall.slices import Tags, open_tags
 from docrecall.sources.mapping import parse_mapping
 from docrecall.stats.effects import standard_error
-from docrecall.stats.signs import EXACT
+from docrecall.stats.signs import sign_flip
 from docrecall.store import load
 from docrecall.summary import MIN_N, How, Parting, rows_of
 from docrecall.tables import UNIT
@@ -312,9 +312,8 @@ def _row(both: Both, how: How, *, judged: bool) -> dict[str, Any]:
     low, high, method = found.interval or (None, None, None)
     p = effect = least = test = None
     if judged and found.sample is not None and found.pairs is not None:
-        p = stats.sign_flip_test(found.sample, resamples=how.resamples, seed=how.seed)
-        flipped = int(found.sample.counts[found.sample.totals != 0].sum())
-        test = "sign-flip (exact)" if flipped <= EXACT else "sign-flip (Monte Carlo)"
+        p, kind = sign_flip(found.sample, how.resamples, how.seed)
+        test = f"sign-flip ({kind})"
         effect = stats.effect_size(found.pairs)
         error, n = standard_error(found.sample), found.sample.n
         if error is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import isfinite
 from typing import Any, Self, TypeVar
 
@@ -80,12 +81,17 @@ class Sample:
         """How many units there are; with clusters, how many clusters."""
         return int(self.counts.sum())
 
-    @property
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether all weights are 1."""
+        return bool((self.weights == 1).all())
+
+    @cached_property
     def weight(self) -> float:
         """The sum of all weights."""
-        return float(exact_sum(self.weights, self.counts))
+        return float(self.n) if self.is_plain else float(exact_sum(self.weights, self.counts))
 
-    @property
+    @cached_property
     def mean(self) -> float:
         """The exactly rounded sum of weight times value, over that of weights; the sample must not be empty."""
         return float(exact_sum(self.totals, self.counts)) / self.weight
