@@ -35,7 +35,7 @@ ORDER = [
         "report.words report.structured staging merge journal store flips parted score reopen compare writers convert",
         "plot.frames plot.theme plot.lines plot.dots plot.bars plot",
         "report.terminal report.blocks report.markdown report.latex report.files report.diagnosis report.comparison",
-        "report.html report.measures demo",
+        "report.html report.display report.measures demo",
         "arguments printing commands",
         "nightly.toml nightly.days nightly.reader nightly.config nightly.store nightly.histograms nightly.canary",
         "nightly.folder nightly.inputs nightly.history nightly.numbers nightly.gate nightly.job",
