@@ -188,6 +188,15 @@ def test_runs_scored_otherwise_are_refused(
     assert "no unit has a value in both runs" in capsys.readouterr().err
 
 
+def test_notes_of_pairs(tables: dict[str, Path], argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """One request that two runs have in common is told in every form, of csv on stderr."""
+    once = pl.when(pl.col("query_id") == "q00").then(pl.lit("r")).otherwise(pl.format("{}-{}", "run_id", "query_id"))
+    write(tables["hits"], pl.read_parquet(tables["hits"]).with_columns(request_id=once))
+    for form, stream in (("table", "out"), ("json", "out"), ("latex", "out"), ("csv", "err")):
+        assert main(["compare", *argv, "--baseline=old", f"--format={form}"]) == 0
+        assert "1 of 30 requests of old and of 30 of new are the same" in getattr(capsys.readouterr(), stream)
+
+
 def test_score_by_slices(argv: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Slices stand below the means, in JSON and in the folder; CSV holds them with the account of their run."""
     flags = ["--by=lang", "--min-n=15", "--level=0.9", "--seed=2", f"--out={tmp_path / 'out'}"]

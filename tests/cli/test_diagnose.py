@@ -57,6 +57,18 @@ def test_table(argv: list[str], expected: dr.Diagnosis, capsys: pytest.CaptureFi
     assert SECRET not in out
 
 
+def test_swaps_of_runs_that_were_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With a baseline the others are not compared with each other, and it is said that chance may have swapped them."""
+    runs = {**logs(), "base": next(iter(logs().values())).with_columns(doc_id=pl.lit("nothing"))}
+    paths = [f"--hits={name}={write(tmp_path / f'{name}.parquet', frame)}" for name, frame in runs.items()]
+    argv = ["diagnose", *paths, f"--qrels={write(tmp_path / 'qrels.parquet', qrels())}", "--k=3"]
+    for baseline, said in ((["--baseline=base"], True), ([], False)):
+        assert main([*argv, *baseline]) == 0
+        out = capsys.readouterr().out
+        assert "@3: fine above coarse by naive_recall" in out
+        assert ("not compared with each other may change places by chance" in out) == said
+
+
 def test_json(argv: list[str], expected: dr.Diagnosis, capsys: pytest.CaptureFixture[str]) -> None:
     """The document of a scoring, with every frame of the diagnosis and how its intervals were made."""
     assert main([*argv, "--format=json", "--conventions", "--seed=3"]) == 0

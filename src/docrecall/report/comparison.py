@@ -107,12 +107,13 @@ def print_comparison(told: Comparison, to: Console, *, flips: bool = False) -> N
         for heading, columns, rows in flip_grids(told):
             to.print(Text(f"\n{heading}"))
             to.print(grid(columns, rows, left=len(columns)))
-        print_notes(told, to)
+        for line in told.flip_notes:
+            to.print(Text(line))
 
 
-def print_notes(told: Comparison, to: Console) -> None:
-    """Print why documents of flips are not known."""
-    for line in told.flip_notes:
+def print_notes(told: Comparison, to: Console, *, flips: bool = False) -> None:
+    """Print what is odd, for forms that have no place for sentences."""
+    for line in [*told.notes, *(told.flip_notes if flips else ())]:
         to.print(Text(line))
 
 
