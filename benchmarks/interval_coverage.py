@@ -54,6 +54,7 @@ def main() -> int:
     false_positives(rng, samples, given.resamples)
     slices(np.random.default_rng([given.seed, 1]), samples, given.resamples)
     few_units(np.random.default_rng([given.seed, 2]), samples, given.resamples)
+    uneven_slices(np.random.default_rng([given.seed, 3]), samples, given.resamples)
     return 0
 
 
@@ -164,6 +165,26 @@ def slices(rng: np.random.Generator, samples: int, resamples: int) -> None:
                 false += stats.permutation_tests(sides, of=[0], resamples=resamples, seed=number)[0] <= 0.05
             rate = 100 * false / samples
             print(f"| {n} | {whole} | {shape} | {mean:g} | {rate:.1f} | {word(FALSE_LOW <= rate <= FALSE_HIGH)} |")
+
+
+def uneven_slices(rng: np.random.Generator, samples: int, resamples: int) -> None:
+    """The same where the queries of the slice are asked more often than others, or less, or weigh otherwise."""
+    print("\n| queries of the slice | of the run | requests of each query in it, beside it | p <= 0.05 | goal 4-6 |")
+    print("|--:|--:|--:|--:|---|")
+    shares = tilted(SHAPES["spread"], 0.6)
+    for n, whole, inside, outside in ((50, 500, 20, 1), (50, 500, 1, 20), (100, 500, 5, 5)):
+        false = 0
+        for number in range(samples // 4):
+            sides = []
+            for size, times in ((n, inside), (whole - n, outside)):
+                asked = 1 + rng.poisson(times - 1, size)
+                queries = np.repeat(np.arange(size), asked)
+                values = np.repeat(rng.choice(VALUES, size, p=shares), asked)
+                sides.append(stats.Sample.of(values, clusters=queries))
+            false += stats.permutation_tests(sides, of=[0], resamples=resamples, seed=number)[0] <= 0.05
+        rate = 400 * false / samples
+        reached = word(FALSE_LOW <= rate <= FALSE_HIGH)
+        print(f"| {n} | {whole} | {inside}, {outside} | {rate:.1f} | {reached} |", flush=True)
 
 
 def few_units(rng: np.random.Generator, samples: int, resamples: int) -> None:

@@ -73,6 +73,25 @@ def test_clusters_are_chosen_whole():
     assert permutation_tests(copies)[0] == pytest.approx(alone, abs=0.02)
 
 
+@pytest.mark.parametrize("kind", ["weights", "clusters", "light"])
+def test_a_sample_of_heavy_units_is_not_different_for_that(kind: str):
+    """Units that weigh ten times as much stray further; without a scale a quarter of such samples had p <= 0.05."""
+    rng = np.random.default_rng(7)
+
+    def side(n: int, size: int) -> Sample:
+        values = rng.choice([0.0, 1.0], n, p=[0.4, 0.6])
+        if kind == "clusters":
+            return Sample.of(np.repeat(values, size), clusters=np.repeat(np.arange(n), size))
+        return Sample.of(values, weights=size * rng.lognormal(0, 1, n))
+
+    sizes = (1, 10) if kind == "light" else (10, 1)
+    ps = [
+        permutation_tests([side(50, sizes[0]), side(450, sizes[1])], of=[0], resamples=200, seed=i)[0]
+        for i in range(200)
+    ]
+    assert 0.01 <= np.mean([p <= 0.05 for p in ps if p is not None]) <= 0.1
+
+
 def test_weights_weigh():
     """A unit of weight 0 is not there, and equal weights are none."""
     one, rest = two(30, 90)
@@ -106,3 +125,5 @@ def test_refused():
         permutation_tests([[1, 2], [3, 4]], resamples=0)
     with pytest.raises(UsageError, match="NaN"):
         permutation_tests([[1, np.nan], [3, 4]])
+    with pytest.raises(UsageError, match="places from 0 to 1"):
+        permutation_tests([[1, 2], [3, 4]], of=[2])

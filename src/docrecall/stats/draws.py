@@ -46,14 +46,14 @@ def _ratio(totals: Floats, weights: Floats | None, n: int) -> Floats:
     return whole / (n if weights is None else weights.sum(axis=1))
 
 
-def thinned(sample: Sample, most: int = _LARGE) -> Sample:
-    """Put distinct units of a sample of more than `most` into some 250 bins, each at the mean of what is in it.
+def thinned(sample: Sample) -> Sample:
+    """Put many distinct units of a large sample into some 250 bins, each at the mean of what is in it.
 
     The mean stays and the variance loses what is inside the bins: some ten-thousandths, with very uneven weights up to
     some thousandths; resampling adds more. Bins of equal width keep long tails apart, and bins of equal counts the bulk
     beside them. Weighted units are binned by their pull on the mean, which is what decides to the first order.
     """
-    if not is_large(sample, most):
+    if not is_large(sample.counts):
         return sample
     pull = sample.influence
     order = np.argsort(pull, kind="stable")
@@ -74,6 +74,6 @@ def bins(values: Floats, counts: Ints) -> Ints:
     return starts
 
 
-def is_large(sample: Sample, most: int = _LARGE) -> bool:
-    """Whether a sample of more than `most` units has so many distinct ones that bins take their place."""
-    return len(sample.counts) > 2 * _BINS and sample.n > most
+def is_large(counts: Ints, most: int = _LARGE) -> bool:
+    """Whether bins take the place of distinct units: these are many, of more than `most`. counts: of each of them."""
+    return len(counts) > 2 * _BINS and int(counts.sum()) > most

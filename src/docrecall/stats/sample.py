@@ -71,10 +71,10 @@ class Sample:
         low, high = (float(xs.min()), float(xs.max())) if len(xs) else (0.0, 0.0)
         _check_sums(max(abs(low), abs(high)), len(xs) if cs is None else int(cs.sum()), ws)
         if labels is not None:
-            return cls(*_distinct(*_by_cluster(xs, ws, labels), None), low, high)
+            return cls(*distinct(*_by_cluster(xs, ws, labels), None), low, high)
         if ws is not None:
-            return cls(*_distinct(xs * ws, ws, cs), low, high)
-        return cls(*_distinct(xs, None, cs), low, high)
+            return cls(*distinct(xs * ws, ws, cs), low, high)
+        return cls(*distinct(xs, None, cs), low, high)
 
     @property
     def n(self) -> int:
@@ -157,8 +157,8 @@ def _codes(labels: npt.NDArray[np.generic]) -> Ints:
     return codes
 
 
-def _distinct(totals: Floats, ws: Floats | None, counts: Ints | None) -> tuple[Floats, Floats, Ints]:
-    """The distinct pairs in ascending order, and how often each occurs. totals: sorted in place where they can be."""
+def distinct(totals: Floats, ws: Floats | None, counts: Ints | None) -> tuple[Floats, Floats, Ints]:
+    """Find the distinct pairs in rising order, and how often each occurs. totals: sorted in place where they can be."""
     if ws is None and counts is None:
         totals.sort()
     else:

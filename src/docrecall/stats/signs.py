@@ -66,7 +66,7 @@ def sign_flip(sample: Sample, resamples: int, seed: int) -> SignFlip:
     reached = abs(float(exact_sum(sample.totals, sample.counts))) - ROUNDING * whole
     if sizes.n <= EXACT:
         return SignFlip(_share_of_patterns(np.repeat(sizes.totals, sizes.counts), reached), "exact")
-    binned = is_large(sizes)
+    binned = is_large(sizes.counts)
     values, times = _binned(sizes) if binned else (sizes.totals, sizes.counts)
     hits = sum(
         int((np.abs(_flipped_sums(values, times, generator, size)) >= reached).sum())
