@@ -68,6 +68,20 @@ def test_flips_of_mapped_tables(tmp_path: Path) -> None:
     assert_frame_equal(dr.compare(folders["old"], folders["new"]).flips, expected())
 
 
+def test_flips_of_files_whose_format_was_declared(tmp_path: Path) -> None:
+    """What their names do not say stands in the manifest, also where no column was renamed."""
+    for run, frame in LOGS.items():
+        score = 10 - pl.col("rank").cast(pl.Float64)
+        lines = frame.select("query_id", q0=pl.lit("Q0"), doc="doc_id", rank="rank", score=score, tag=pl.lit(run))
+        lines.write_csv(tmp_path / run, separator=" ", include_header=False)
+    paths = {run: tmp_path / run for run in LOGS}
+    labels = write(tmp_path / "qrels.parquet", qrels())
+    folders = scored(tmp_path, paths, qrels=labels, read="hits=trec:query_id,_,doc_id,rank,score,_")
+    told = dr.compare(folders["old"], folders["new"])
+    assert told.flip_notes == ()
+    assert_frame_equal(told.flips, expected())
+
+
 def test_flips_of_a_tree(tmp_path: Path) -> None:
     """Folders such as run_id=old say the run, also when their files are opened one by one."""
     for run, frame in LOGS.items():
