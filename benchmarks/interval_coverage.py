@@ -52,6 +52,9 @@ def main() -> int:
     means(rng, shapes, samples, given.resamples, given.method)
     differences(rng, samples, given.resamples, given.method)
     false_positives(rng, samples, given.resamples)
+    slices(np.random.default_rng([given.seed, 1]), samples, given.resamples)
+    few_units(np.random.default_rng([given.seed, 2]), samples, given.resamples)
+    uneven_slices(np.random.default_rng([given.seed, 3]), samples, given.resamples)
     return 0
 
 
@@ -146,6 +149,60 @@ def false_positives(rng: np.random.Generator, samples: int, resamples: int) -> N
             differ = n * (1 - same) * (1 - float((shares**2).sum()))
             reached = word(FALSE_LOW <= rate <= FALSE_HIGH) if differ >= 10 else "measured"
             print(f"| {n} | {differ:.0f} | {rate:.1f} | {reached} |", flush=True)
+
+
+def slices(rng: np.random.Generator, samples: int, resamples: int) -> None:
+    """How often a slice that is like the rest of its run has p <= 0.05."""
+    print("\n| units of the slice | of the run | shape | mean | p <= 0.05 | goal 4-6 |")
+    print("|--:|--:|---|--:|--:|---|")
+    for n, whole in ((20, 500), (100, 500), (100, 10_000)):
+        for shape, mean in (("spread", 0.6), ("spread", 0.9), ("hit", 0.6), ("hit", 0.9)):
+            shares = tilted(SHAPES[shape], mean)
+            inside, outside = (rng.multinomial(size, shares, size=samples) for size in (n, whole - n))
+            false = 0
+            for number, counts in enumerate(zip(inside, outside, strict=True)):
+                sides = [stats.Sample.of(VALUES, counts=side) for side in counts]
+                false += stats.permutation_tests(sides, of=[0], resamples=resamples, seed=number)[0] <= 0.05
+            rate = 100 * false / samples
+            print(f"| {n} | {whole} | {shape} | {mean:g} | {rate:.1f} | {word(FALSE_LOW <= rate <= FALSE_HIGH)} |")
+
+
+def uneven_slices(rng: np.random.Generator, samples: int, resamples: int) -> None:
+    """The same where the queries of the slice are asked more often than others, or less, or weigh otherwise."""
+    print("\n| queries of the slice | of the run | requests of each query in it, beside it | p <= 0.05 | goal 4-6 |")
+    print("|--:|--:|--:|--:|---|")
+    shares = tilted(SHAPES["spread"], 0.6)
+    for n, whole, inside, outside in ((50, 500, 20, 1), (50, 500, 1, 20), (100, 500, 5, 5)):
+        false = 0
+        for number in range(samples // 4):
+            sides = []
+            for size, times in ((n, inside), (whole - n, outside)):
+                asked = 1 + rng.poisson(times - 1, size)
+                queries = np.repeat(np.arange(size), asked)
+                values = np.repeat(rng.choice(VALUES, size, p=shares), asked)
+                sides.append(stats.Sample.of(values, clusters=queries))
+            false += stats.permutation_tests(sides, of=[0], resamples=resamples, seed=number)[0] <= 0.05
+        rate = 400 * false / samples
+        reached = word(FALSE_LOW <= rate <= FALSE_HIGH)
+        print(f"| {n} | {whole} | {inside}, {outside} | {rate:.1f} | {reached} |", flush=True)
+
+
+def few_units(rng: np.random.Generator, samples: int, resamples: int) -> None:
+    """Coverage below 50 units, or clusters, where no bootstrap has much to go by."""
+    print("\n| n | mean, spread | covered | difference, most pairs equal | covered |\n|--:|--:|--:|--:|--:|")
+    old, new = tilted(SHAPES["spread"], 0.6), tilted(SHAPES["spread"], 0.65)
+    paired = (0.4 * np.diag(old) + 0.6 * np.outer(old, new)).ravel()
+    gaps = np.subtract.outer(VALUES, VALUES).T.ravel()
+    truth = float(paired @ gaps)
+    for n in (2, 5, 10, 20):
+        means_, gaps_ = 0, 0
+        for number, counts in enumerate(rng.multinomial(n, old, size=samples)):
+            found = stats.bootstrap_mean(VALUES, counts=counts, resamples=resamples, seed=number, unit_range=True)
+            means_ += verdict(found, 0.6) == "covered"
+        for number, counts in enumerate(rng.multinomial(n, paired, size=samples)):
+            found = stats.bootstrap_mean(gaps, counts=counts, resamples=resamples, seed=number)
+            gaps_ += verdict(found, truth) == "covered"
+        print(f"| {n} | 0.6 | {100 * means_ / samples:.1f} | {truth:.2g} | {100 * gaps_ / samples:.1f} |", flush=True)
 
 
 def verdict(found: stats.Interval, truth: float) -> str:

@@ -161,6 +161,9 @@ def test_holm_over_measures_and_runs() -> None:
         ({"level": 2}, "level is 2"),
         ({"resamples": 1.5}, "resamples is 1.5"),
         ({"by": "p_adjusted"}, "p_adjusted is a column of the result"),
+        ({"level": "0.95"}, "level is '0.95'"),
+        ({"baseline": "old", "candidate": 3}, "no run is called 3. The runs are new, old"),
+        ({"baseline": 3}, "no run is called 3"),
         ({"by": "lang"}, "neither is at hand"),
     ],
 )
@@ -168,6 +171,13 @@ def test_arguments_without_meaning(arguments: dict[str, Any], says: str) -> None
     """Each is refused by its name."""
     with pytest.raises(dr.UsageError, match=says):
         dr.compare(runs(old=log(OLD), new=log(NEW)), **arguments)
+
+
+def test_an_exact_test_has_no_resamples() -> None:
+    """Where all patterns are counted nothing is drawn, and print does not say so."""
+    few, many = (dr.compare(runs(old=log(["x"] * n), new=log(["a"] * n)))._repr_html_() for n in (9, 30))
+    assert "p: two-sided test, sign-flip (exact); adjusted by Holm over 1 test<" in few
+    assert "sign-flip (Monte Carlo), 10,000 resamples, seed 0; adjusted" in many
 
 
 def test_one_run_cannot_be_compared() -> None:
@@ -271,6 +281,35 @@ def test_requests_are_paired_and_resampled_by_query() -> None:
     low, high, _ = stats.bootstrap_mean(differences, clusters=clusters) or (None,) * 3
     assert (row["ci_low"], row["ci_high"]) == (low, high)
     assert row["p"] == stats.sign_flip_test([-0.5, -0.5, 1.0, 0.0])
+
+
+def test_pairs_without_a_cluster_are_alone() -> None:
+    """All nulls are as no cluster at all."""
+    talks = pl.DataFrame({"query_id": [f"q{i:02}" for i in range(30)], "talk": pl.Series([None] * 30, dtype=pl.String)})
+    scores = dr.score({"old": log(OLD * 5), "new": log(NEW * 5)}, qrels(30), RECALL, queries=talks)
+    assert_frame_equal(dr.compare(scores, cluster="talk").table, dr.compare(scores).table, check_exact=True)
+
+
+def test_requests_that_meet_by_chance_are_paired_by_query() -> None:
+    """One request of thirty in common is no pairing; ten are one, which is told, and thirty need no word."""
+    old = log(["ab"] * 30).with_columns(request_id="r" + pl.col("query_id"))
+    for n, paired_by, n_pairs, says in (
+        (1, "query", 30, "1 of 30 requests of old and of 30 of new are the same, which may be chance"),
+        (2, "query", 30, "2 of 30 requests"),
+        (10, "request", 10, "10 of 30 requests of old and of 30 of new are the same, and only these are paired"),
+        (30, "request", 30, ""),
+    ):
+        same = pl.col("query_id") < f"q{n:02}"
+        new = log(["ax"] * 30).with_columns(
+            request_id=pl.when(same).then("r" + pl.col("query_id")).otherwise("s" + pl.col("query_id"))
+        )
+        scores = runs(old=old, new=new)
+        told = dr.compare(scores, baseline="old")
+        assert told.table["paired_by", "n_pairs"].rows() == [(paired_by, n_pairs)]
+        assert len(told.notes) == bool(says)
+        assert all(says in note for note in told.notes)
+        assert dr.diagnose(scores, [2], baseline="old").notes[-len(told.notes) or 99 :] == told.notes
+        assert says in "".join(told._repr_html_().split("<li>"))
 
 
 def test_requests_that_do_not_meet_are_paired_by_query() -> None:

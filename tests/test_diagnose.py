@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
@@ -125,6 +126,31 @@ def test_all_pairs_or_one_baseline() -> None:
     assert told.verdicts.select("baseline", "candidate").rows() == [("c", "a"), ("c", "b")]
     with pytest.raises(dr.UsageError, match=r'no run is called .*Did you mean "baseline"'):
         diagnose({"baseline": log(["a"]), "x": log(["a"])}, baseline="basline")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"ks": 3}, r"ks are 3; a list"),
+        ({"ks": "3"}, r"ks are '3'; a list"),
+        ({"ks": [2.0]}, r"k must be positive and whole, and one is 2\.0"),
+        ({"ks": []}, "no k was given"),
+        ({"budgets": 512}, "budgets are 512; a list"),
+        ({"budgets": [0]}, "budget must be positive and whole, and one is 0"),
+        ({"baseline": 1}, r'no run is called 1\. Did you mean "1"\?'),
+        ({"level": "x"}, "level is 'x'"),
+    ],
+)
+def test_arguments_without_meaning(arguments: dict[str, Any], says: str) -> None:
+    """Each is refused by its name."""
+    with pytest.raises(dr.UsageError, match=says):
+        dr.diagnose(dr.score({"1": log(["a"]), "2": log(["b"])}, qrels(), "doc_recall@1"), **arguments)
+
+
+def test_ks_may_be_of_numpy() -> None:
+    """Whole numbers are whole numbers."""
+    scores = dr.score({"1": log(["a"]), "2": log(["b"])}, qrels(), "doc_recall@1")
+    assert dr.diagnose(scores, np.array([2, 1])).lines["cut"].unique(maintain_order=True).to_list() == ["1", "2"]
 
 
 def test_swaps_between_runs_that_were_not_compared() -> None:

@@ -104,6 +104,7 @@ def test_arguments_of_intervals() -> None:
     ("arguments", "says"),
     [
         ({"level": 1.0}, "level is 1.0"),
+        ({"level": "0.95"}, "level is '0.95'"),
         ({"resamples": 0}, "resamples is 0"),
         ({"seed": -1}, "seed is -1"),
         ({"method": "bootstrap"}, "method is 'bootstrap'"),
@@ -113,6 +114,7 @@ def test_arguments_of_intervals() -> None:
         ({"by": ["lang", "lang"]}, "one column of queries or requests, or several"),
         ({"by": "query_id"}, "query_id is a column of the result"),
         ({"by": "measure"}, "measure is a column of the result"),
+        ({"by": "p"}, "p is a column of the result"),
         ({"cluster": "topic"}, "have a column topic"),
     ],
 )
@@ -154,6 +156,39 @@ def test_small_slices_are_shown_and_not_judged() -> None:
     assert few["mean"] is not None
     assert (few["ci_low"], few["ci_method"]) == (None, None)
     assert only(scores.summary(by="lang", min_n=19), lang="de")["ci_low"] is not None
+
+
+def test_slices_are_judged_against_the_rest() -> None:
+    """Each has the p of a permutation test of its values and all others; what is adjusted is all that was tested."""
+    parts = queries(lang=["en"] * 24 + ["de"] * 20 + ["fr"] * 16)
+    found_first = hits().with_columns(doc_id=pl.when(pl.int_range(N) < 24).then(pl.lit("a")).otherwise("doc_id"))
+    runs = {"old": hits(), "new": found_first}
+    table = dr.score(runs, qrels(), [RECALL, "doc_rr@1"], queries=parts).summary(by="lang", seed=4)
+    values = found_first["doc_id"].eq("a").cast(pl.Float64).to_numpy()
+    ps = stats.permutation_tests([values[24:44], values[:24], values[44:]], seed=4)
+    new = table.filter(run_id="new", measure=RECALL).sort("lang")
+    assert new["p"].to_list() == [ps[0], ps[1], None]
+    assert ps[1] is not None
+    assert ps[1] < 0.01
+    assert table["p"].count() == 8  # two runs, two measures, two slices of at least 20
+    assert table["p_adjusted"].to_list() == stats.benjamini_hochberg(table["p"].to_list())
+    assert table.columns[-2:] == ["p", "p_adjusted"]
+
+
+def test_a_slice_that_is_everything_is_not_tested() -> None:
+    """There is no rest to differ from; whole runs have no such columns."""
+    scores = dr.score(hits(), qrels(), RECALL, queries=queries())
+    assert scores.summary(by="asked").select("p", "p_adjusted").rows() == [(None, None)]
+    assert "p" not in scores.summary().columns
+
+
+def test_requests_of_a_query_are_chosen_together() -> None:
+    """A query that stands in a slice a thousand times is one unit of its test."""
+    log = pl.concat([hits(40)] * 30).with_columns(request_id=pl.int_range(pl.len()).cast(pl.String))
+    parts = queries(40, lang=["en"] * 20 + ["de"] * 20, asked=[None] * 40)
+    scores = dr.score(log, qrels(40), RECALL, queries=parts)
+    expected = dr.score(hits(40), qrels(40), RECALL, queries=parts).summary(by="lang")
+    assert scores.summary(by="lang")["p"].to_list() == pytest.approx(expected["p"].to_list(), abs=0.02)
 
 
 def test_several_columns_and_other_types() -> None:
@@ -236,6 +271,22 @@ def test_a_cluster_column() -> None:
     row = only(scores.summary(cluster="talk"))
     expected = stats.bootstrap_mean(np.array(found(), dtype=float), clusters=talks, unit_range=True)
     assert (row["ci_low"], row["ci_high"], row["ci_method"]) == expected
+
+
+def test_units_without_a_cluster_are_alone() -> None:
+    """A null is no conversation that all these queries have in common; requests of one query stay together."""
+    talks = [None if i % 2 else f"c{i // 6}" for i in range(N)]
+    scores = dr.score(hits(), qrels(), RECALL, queries=queries(talk=talks))
+    own = [talk or i for i, talk in enumerate(talks)]
+    expected = stats.bootstrap_mean(np.array(found(), float), clusters=list(map(str, own)), unit_range=True)
+    row = only(scores.summary(cluster="talk"))
+    assert (row["ci_low"], row["ci_high"], row["ci_method"]) == expected
+    none = dr.score(hits(), qrels(), RECALL, queries=queries(talk=pl.Series([None] * N, dtype=pl.String)))
+    assert_frame_equal(none.summary(cluster="talk"), none.summary(), check_exact=True)
+    log = requests().select("request_id", "query_id").join(hits(), on="query_id")
+    told = requests().with_columns(talk=pl.lit(None, pl.String))
+    by_null = dr.score(log, qrels(10), RECALL, requests=told).summary(cluster="talk")
+    assert_frame_equal(by_null, logged().summary(), check_exact=True)
 
 
 def test_a_column_of_both_tables() -> None:

@@ -57,7 +57,8 @@ class IntervalOptions:
         Parameter(negative="", help="A column of queries or requests; each of its values is a slice. May repeat."),
     ] = None
     cluster: Annotated[
-        str | None, Parameter(help="A column whose equal values are resampled together, such as conversation_id.")
+        str | None,
+        Parameter(help="A column whose equal values are resampled together, such as conversation_id; nulls are alone."),
     ] = None
     min_n: Annotated[int, Parameter(help="Slices with fewer units are shown and not judged.")] = 20
     method: Annotated[

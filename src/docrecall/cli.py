@@ -168,6 +168,8 @@ def diagnose(
             "alone.",
         ),
     ] = False,
+    level: Annotated[float, Parameter(help="The confidence of intervals.")] = 0.95,
+    resamples: Annotated[int, Parameter(help="How many resamples intervals are made of.")] = 10_000,
     seed: Annotated[int, Parameter(help="The seed of the intervals.")] = 0,
     format: Shown = "table",
     policies: Policies | None = None,
@@ -187,7 +189,8 @@ def diagnose(
     plan = plan_diagnosis(inputs, inputs, ks, budgets)  # so that one pass scores all of it
     with progress() as watch:
         scores = score_inputs(inputs, plan.measures, options, Work(progress=watch))
-    told = explain(scores, ks, plan.budgets or budgets, baseline=baseline, seed=seed)
+    how: dict[str, Any] = {"level": level, "resamples": resamples, "seed": seed}
+    told = explain(scores, ks, plan.budgets or budgets, baseline=baseline, **how)
     means = convention_means(scores, ks) if conventions else None
     with printing():
         if format == "table":
@@ -298,8 +301,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.environ.get("DOCRECALL_DEBUG"):
             raise
         return _fail(
-            f"this is a fault of docrecall ({type(error).__name__}). Nothing was written. Please report it, with the "
-            "output of the same command under DOCRECALL_DEBUG=1.",
+            f"this is a fault of docrecall ({type(error).__name__}). What was printed is not whole. Please report it, "
+            "with the output of the same command under DOCRECALL_DEBUG=1.",
             BUG,
         )
     return result if isinstance(result, int) else 0

@@ -82,4 +82,6 @@ def compare(
             comparison.print_comparison(told, terminal.console(), flips=flips)
         else:
             comparison.write(told, format, flips=flips)
+            if format in ("csv", "parquet"):  # these have no place for sentences
+                comparison.print_notes(told, terminal.console(stderr=True), flips=flips)
     return 0

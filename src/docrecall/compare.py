@@ -12,17 +12,18 @@ from typing import Any
 import polars as pl
 
 from docrecall import stats
-from docrecall.errors import DataError, InputTypeError, UsageError, nearest
-from docrecall.flips import Side, find_flips
-from docrecall.measures.grammar import Measure, parse_all
+from docrecall.errors import DataError, InputTypeError, UsageError
+from docrecall.flips import Flips, Side, find_flips
+from docrecall.measures.grammar import Cut, Measure, parse_all
 from docrecall.pairs import Both, Pairs, difference
 from docrecall.parted import Parted
+from docrecall.reopen import found_again
 from docrecall.scores import Scores
 from docrecall.show import Displayed, printable
 from docrecall.slices import Tags, open_tags
 from docrecall.sources.mapping import parse_mapping
 from docrecall.stats.effects import standard_error
-from docrecall.stats.signs import EXACT
+from docrecall.stats.signs import sign_flip
 from docrecall.store import load
 from docrecall.summary import MIN_N, How, Parting, rows_of
 from docrecall.tables import UNIT
@@ -59,6 +60,7 @@ class Comparison(Displayed):
     by, cluster, min_n: how units were parted. Slices with fewer pairs than min_n are shown and not judged.
     adjustment: "holm" over all measures and pairs of runs, or "benjamini-hochberg" where there are slices.
     family: how many tests were adjusted for each other. level, resamples, seed: of intervals and tests.
+    notes: a sentence for each two runs of which few requests meet.
     """
 
     table: pl.DataFrame
@@ -71,18 +73,29 @@ class Comparison(Displayed):
     level: float
     resamples: int
     seed: int
-    _find: Callable[[], pl.DataFrame] = field(repr=False)
+    notes: tuple[str, ...]
+    _find: Callable[[], Flips] = field(repr=False)
 
-    @cached_property
+    @property
     def flips(self) -> pl.DataFrame:
         """The pairs that changed: gained, lost, and equal in value but by different documents.
 
         Gained means a higher value, which of measures such as repeat_share is nothing to wish for.
         One row per pair of runs, measure and unit: baseline, candidate, measure, [request_id], query_id, change
         ("gained", "lost", "other documents"), value_baseline, value_candidate, docs_baseline, docs_candidate: the
-        relevant documents that were found inside the cut, best first, for which the tables are read once more. Results
-        that were loaded do not hold them: the lists are null then, and units of equal value are left out.
+        relevant documents that were found inside the cut, best first, for which the tables are read once more, also
+        those of results that were loaded. Where these tables were frames, or their files are gone or changed, the lists
+        are null and units of equal value are left out; `flip_notes` says so.
         """
+        return self._flips.frame
+
+    @property
+    def flip_notes(self) -> tuple[str, ...]:
+        """A sentence for each side whose documents are not known, and why."""
+        return self._flips.notes
+
+    @cached_property
+    def _flips(self) -> Flips:
         return self._find()
 
     def __repr__(self) -> str:
@@ -117,8 +130,9 @@ def compare(
     measures: those to compare; by default all, which must be the same on both sides.
 
     Units are paired by what names them. Runs logged by request are paired by query, each with the mean of its requests,
-    where their request ids do not meet, and with `unit="query"`. Pairs weigh as their query does. Requests of one query
-    are resampled and flipped together, or what has an equal value in the column `cluster`.
+    where their request ids do not meet (or fewer than one in ten of the smaller run do), and with `unit="query"`;
+    `notes` says where fewer than half meet. Pairs weigh as their query does. Requests of one query are resampled and
+    flipped together, or what has an equal value in the column `cluster` (null: alone).
     p is that of the two-sided sign-flip test: exact up to 20 pairs that differ, else by `resamples` random patterns.
     Runs that are identical have delta 0 and p 1. by, min_n: as for `Scores.summary`; slices are those of the baseline.
     queries, requests, map, read: the tables with such columns, where results were loaded; as for `load`.
@@ -160,8 +174,15 @@ def compare(
         level,
         resamples,
         seed,
-        partial(find_flips, sides, paired, names),
+        tuple(pairs.note for pairs in paired if pairs.note),
+        partial(find_flips, sides, paired, names, _look),
     )
+
+
+def _look(scores: Scores, cuts: Sequence[Cut]) -> pl.DataFrame:
+    """The documents that were found, of scores in memory or of results that were read back."""
+    found = scores.found(cuts)
+    return found_again(scores, cuts) if found is None else found
 
 
 def _accounts(old: Scores, new: Scores, couples: Sequence[tuple[str, str]]) -> pl.DataFrame:
@@ -217,15 +238,15 @@ def _couples(
 ) -> list[tuple[str, str]]:
     """The runs to compare: baseline and candidate."""
     runs = [sorted(scores.accounting["run_id"]) for scores in (old, new or old)]
-    wanted = (
-        [candidate] if isinstance(candidate, str) else None if candidate is None else list(dict.fromkeys(candidate))
-    )
+    wanted: list[Any] | None = None
+    if candidate is not None:
+        one = isinstance(candidate, str) or not isinstance(candidate, Iterable)
+        wanted = [candidate] if one else list(dict.fromkeys(candidate))
     if wanted is not None and not wanted:
         raise UsageError("candidate names no run. Leave it out to compare all.")
     for name, known in [(baseline, runs[0]), *((c, runs[1]) for c in wanted or ())]:
         if name is not None and name not in known:
-            listed = ", ".join(map(printable, known))
-            raise UsageError(f"no run is called {printable(name)!r}.{nearest(str(name), known)} The runs are {listed}.")
+            raise UsageError.no_such_run(name, known)
     return _within(runs[0], baseline, wanted) if new is None else _across(runs[0], runs[1], baseline, wanted)
 
 
@@ -291,9 +312,8 @@ def _row(both: Both, how: How, *, judged: bool) -> dict[str, Any]:
     low, high, method = found.interval or (None, None, None)
     p = effect = least = test = None
     if judged and found.sample is not None and found.pairs is not None:
-        p = stats.sign_flip_test(found.sample, resamples=how.resamples, seed=how.seed)
-        flipped = int(found.sample.counts[found.sample.totals != 0].sum())
-        test = "sign-flip (exact)" if flipped <= EXACT else "sign-flip (Monte Carlo)"
+        p, kind = sign_flip(found.sample, how.resamples, how.seed)
+        test = f"sign-flip ({kind})"
         effect = stats.effect_size(found.pairs)
         error, n = standard_error(found.sample), found.sample.n
         if error is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -90,14 +90,20 @@ def convention_means(scores: Scores, ks: Sequence[int] = DEFAULT_KS, *, batch_ro
     return pl.DataFrame(rows, schema=CONVENTIONS_SCHEMA)
 
 
-def check_ks(ks: Sequence[int]) -> list[int]:
-    """Give the ks in rising order, each once. Raises UsageError for what is no whole number of at least 1."""
-    for k in ks:
-        if not isinstance(k, int) or isinstance(k, bool) or k < 1:
-            raise UsageError(f"k must be positive and whole, and one is {k!r}.")
-    if not ks:
-        raise UsageError("no k was given: pass for example ks=(1, 3, 10).")
-    return sorted(set(ks))
+def check_ks(ks: Any, what: str = "k", *, least: int = 1) -> list[int]:
+    """Give the ks in rising order, each once. Raises UsageError for what is no list of whole numbers of at least 1.
+
+    least: how many there must be.
+    """
+    if isinstance(ks, str) or not isinstance(ks, Iterable):
+        raise UsageError(f"{what}s are {ks!r}; a list of whole numbers was expected, such as [1, 3, 10].")
+    given = list(ks)
+    for k in given:
+        if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 1:
+            raise UsageError(f"{what} must be positive and whole, and one is {k!r}.")
+    if len(given) < least:
+        raise UsageError(f"no {what} was given: pass for example [1, 3, 10].")
+    return sorted({int(k) for k in given})
 
 
 def _ranked(unit: UnitLists) -> Ranked:

@@ -52,11 +52,12 @@ def plan_diagnosis(
     everything that reads tokens.
     """
     notes = []
+    asked = None if budgets is None else check_ks(budgets, "budget", least=0)
     passages = covers_passages(given)
     if given.reads("evidence") and not passages:
         notes.append(f"passages: {NO_SPANS}")
-    tokens = counts_tokens(given) and (budgets is None or len(budgets) > 0)
-    if budgets is None:
+    tokens = counts_tokens(given) and asked != []
+    if asked is None:
         gaps = _uncounted(opened) if tokens and opened is not None else ""
         tokens = tokens and not gaps
         found = [] if not tokens else _budgets(opened) if opened is not None else _written(written)
@@ -64,10 +65,8 @@ def plan_diagnosis(
             notes.append(f"tokens: {gaps or NO_TOKENS}")
         elif not found:
             notes.append("tokens: no chunk has any, so there is no budget to compare at")
-        budgets = found
-    elif budgets:
-        budgets = check_ks(budgets)
-    cuts = [*(Cut("chunks", k) for k in check_ks(ks)), *(Cut("tokens", n) for n in budgets)]
+        asked = found
+    cuts = [*(Cut("chunks", k) for k in check_ks(ks)), *(Cut("tokens", n) for n in asked)]
     left_out = {*(() if passages else _PASSAGES), *(() if tokens else (_TOKENS,))}
     return DiagnosisPlan({cut: dict(_measures(cut, left_out)) for cut in cuts}, tuple(notes))
 

@@ -12,7 +12,7 @@ import polars as pl
 from docrecall import stats
 from docrecall.convention_means import DEFAULT_KS
 from docrecall.cuts import COLUMNS, COMPARED, DiagnosisPlan, plan_diagnosis
-from docrecall.errors import UsageError, nearest
+from docrecall.errors import UsageError
 from docrecall.measures.grammar import Cut
 from docrecall.pairs import Pairs, as_delta, difference
 from docrecall.scores import Scores
@@ -73,7 +73,8 @@ class Diagnosis(Displayed):
     orders: whether two measures put the runs in the same order: cut, first, second, n_runs, tau (Kendall's tau-b of the
       means; null where one side has ties alone), swapped (pairs of runs of which `first` puts one higher and `second`
       lower; told_apart: both measures tell the two apart; null where the two runs were not compared).
-    notes: sentences on what is left out. level, resamples, seed: how the intervals were made.
+    notes: sentences on what is left out, and on runs of which few requests meet.
+    level, resamples, seed: how the intervals were made.
     """
 
     lines: pl.DataFrame
@@ -112,20 +113,25 @@ def diagnose(
     how = How(level, resamples, seed).check()
     runs = sorted(scores.accounting["run_id"])
     if baseline is not None and baseline not in runs:
-        names = ", ".join(map(printable, runs))
-        raise UsageError(f"no run is called {printable(baseline)!r}.{nearest(baseline, runs)} The runs are {names}.")
+        raise UsageError.no_such_run(baseline, runs)
     plan = plan_diagnosis(scores, scores.opened, ks, budgets, written=scores.measures)
     told = scores.under(plan.measures)
     lines = _lines(told, plan, runs)
     others = [run for run in runs if run != baseline]
     compared = list(combinations(runs, 2)) if baseline is None else [(baseline, run) for run in others]
-    found = _differences(told, plan, compared, how)
+    units = told.units() if compared else {}
+    found: dict[tuple[str, str], Deltas] = {}
+    notes = list(plan.notes)
+    for a, b in compared:
+        pairs = Pairs.of(units[a], units[b], by_query=scores.options.unit == "query")
+        found[a, b] = _differences(pairs, plan, how)
+        notes += [pairs.note] if pairs.note else []
     return Diagnosis(
         lines,
         pl.DataFrame(list(_delta_rows(found, plan)), schema=DELTAS_SCHEMA),
         pl.DataFrame(list(_verdict_rows(found, lines)), schema=VERDICTS_SCHEMA),
         pl.DataFrame(list(_order_rows(found, plan, lines)), schema=ORDERS_SCHEMA),
-        plan.notes,
+        tuple(notes),
         level,
         resamples,
         seed,
@@ -146,23 +152,16 @@ def _lines(scores: Scores, plan: DiagnosisPlan, runs: Sequence[str]) -> pl.DataF
     return pl.DataFrame(rows, schema=LINES_SCHEMA)
 
 
-def _differences(
-    scores: Scores, plan: DiagnosisPlan, compared: Sequence[tuple[str, str]], how: How
-) -> dict[tuple[str, str], Deltas]:
-    """The differences of each pair of runs, by cut and column."""
-    columns = {cut: {c: m for c, m in of.items() if c in COMPARED} for cut, of in plan.by_cut.items()}
-    units = scores.units() if compared else {}
-    found: dict[tuple[str, str], Deltas] = {}
-    for a, b in compared:
-        pairs = Pairs.of(units[a], units[b], by_query=scores.options.unit == "query")
-        found[a, b] = {
-            cut: {
-                column: as_delta(difference(pairs.both(str(m)), how), _noun(column, cut), how.level)
-                for column, m in of.items()
-            }
-            for cut, of in columns.items()
+def _differences(pairs: Pairs, plan: DiagnosisPlan, how: How) -> Deltas:
+    """The differences of two runs, by cut and column."""
+    return {
+        cut: {
+            column: as_delta(difference(pairs.both(str(measure)), how), _noun(column, cut), how.level)
+            for column, measure in of.items()
+            if column in COMPARED
         }
-    return found
+        for cut, of in plan.by_cut.items()
+    }
 
 
 def _noun(column: str, cut: Cut) -> str:

@@ -24,8 +24,12 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from docrecall.show import printable
+
 if TYPE_CHECKING:
     import polars as pl
+
+_SHOWN = 20  # runs of a log that an error names
 
 
 class DocrecallError(Exception):
@@ -38,6 +42,15 @@ class UsageError(DocrecallError, ValueError):
     """A policy, an argument or a combination of them that has no meaning."""
 
     exit_code = 2
+
+    @classmethod
+    def no_such_run(cls, name: object, known: Iterable[str]) -> UsageError:
+        """Name the runs that there are, and the nearest. name: what was asked for, which may be no text."""
+        asked = repr(printable(name)) if isinstance(name, str) else printable(repr(name))
+        runs = sorted(known)
+        shown = ", ".join(map(printable, runs[:_SHOWN]))
+        more = f" and {len(runs) - _SHOWN:,} more" if len(runs) > _SHOWN else ""
+        return cls(f"no run is called {asked}.{nearest(str(name), runs)} The runs are {shown}{more}.")
 
 
 class MeasureError(UsageError):

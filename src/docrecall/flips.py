@@ -5,18 +5,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import polars as pl
 
+from docrecall.errors import DocrecallError
 from docrecall.measures.grammar import Cut, parse
 from docrecall.pairs import ROUNDING, Pairs
 from docrecall.scores import Scores
+from docrecall.show import printable
 
 _DOCS = ("docs_baseline", "docs_candidate")
 _KEYS = ("baseline", "candidate", "measure")
 CHANGES = pl.Enum(["gained", "lost", "other documents"])
+
+
+Look = Callable[[Scores, Sequence[Cut]], pl.DataFrame]
 
 
 class Side(NamedTuple):
@@ -26,17 +31,36 @@ class Side(NamedTuple):
     run: str
 
 
-def find_flips(sides: Sequence[tuple[Side, Side]], paired: Sequence[Pairs], measures: Sequence[str]) -> pl.DataFrame:
+class Flips(NamedTuple):
+    """The pairs that changed, and for each side whose documents are not known a sentence that says why."""
+
+    frame: pl.DataFrame
+    notes: tuple[str, ...]
+
+
+def find_flips(
+    sides: Sequence[tuple[Side, Side]], paired: Sequence[Pairs], measures: Sequence[str], look: Look
+) -> Flips:
     """The pairs that changed, with the documents that were found; see `Comparison.flips`. paired: one for each."""
     cuts = list(dict.fromkeys(parse(measure).cut for measure in measures))
     # Each log is read once, however many runs of it are compared.
     found = {id(side.scores): side.scores for couple in sides for side in couple}
-    documents = {at: scores.found(cuts) for at, scores in found.items()}
+    documents: dict[int, pl.DataFrame | None] = {}
+    notes = []
+    for at, scores in found.items():
+        documents[at] = None
+        try:
+            documents[at] = look(scores, cuts)
+        except DocrecallError as error:
+            runs = ", ".join(
+                printable(run) for run in dict.fromkeys(s.run for c in sides for s in c if id(s.scores) == at)
+            )
+            notes.append(f"the documents of {runs} are not known: {error}")
     frames = []
     for (old, new), pairs in zip(sides, paired, strict=True):
         docs = [_of_run(documents[id(side.scores)], side.run) for side in (old, new)]
         frames += [_flips(pairs, measure, old.run, new.run, docs) for measure in measures]
-    return pl.concat(frames, how="diagonal")
+    return Flips(pl.concat(frames, how="diagonal"), tuple(notes))
 
 
 def _of_run(found: pl.DataFrame | None, run: str) -> pl.DataFrame | None:

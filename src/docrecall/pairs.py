@@ -20,6 +20,9 @@ from docrecall.verdicts import Delta, way_of
 
 ROUNDING = 1e-12  # differences of equal shares that were reached in two ways differ in the last bits
 
+# Shares of the smaller run's requests: below the first, ids meet by chance; below the second, it is worth a word.
+_CHANCE, _USUAL = 0.1, 0.5
+
 PairedBy = Literal["request", "query"]
 Column = TypeVar("Column", Mask, Floats, Ints, Floats | None, Ints | None)
 
@@ -57,7 +60,7 @@ class Pairs:
     """The units of two runs by what names them, never by the order of rows.
 
     at_before, at_after: where each pair stands among the units of either run; None where they are the same units in the
-    same order. paired_by: "query" also where requests of a query were taken together.
+    same order. paired_by: "query" also where requests of a query were taken together. note: what is odd about that.
     """
 
     before: Units
@@ -65,22 +68,26 @@ class Pairs:
     at_before: Ints | None
     at_after: Ints | None
     paired_by: PairedBy
+    note: str = ""
 
     @classmethod
     def of(cls, before: Units, after: Units, *, by_query: bool) -> Pairs:
         """Pair two runs. by_query: take the mean of the requests of each query first.
 
-        That is done too where only one of the runs has requests, or they have no request in common.
+        That is done too where only one of the runs has requests, or hardly any of their requests meet.
         """
-        by_request = len(before.key) == len(after.key) == 2 and not by_query
-        if by_request:
+        note = ""
+        if len(before.key) == len(after.key) == 2 and not by_query:
             at = _met(before.keys, after.keys)
-            if at is None or len(at[0]):
+            met = len(before) if at is None else len(at[0])
+            share = met / (min(len(before), len(after)) or 1)
+            note = _note(before, after, met, share)
+            if share >= _CHANCE:
                 first, second = at or (None, None)
-                return cls(before, after, first, second, "request")
+                return cls(before, after, first, second, "request", note)
         before, after = (units.by_query() if len(units.key) == 2 else units for units in (before, after))
         first, second = _met(before.keys, after.keys) or (None, None)
-        return cls(before, after, first, second, "query")
+        return cls(before, after, first, second, "query", note)
 
     @cached_property
     def keys(self) -> pl.DataFrame:
@@ -122,6 +129,19 @@ class Pairs:
         old, new = (_at(_at(side, at), which) for side, at in zip(values, places, strict=True))
         clusters = self.clusters if clusters is None else clusters
         return Both(old, new, _at(self.weights, which), _at(clusters, which), which, alone[0], alone[1])
+
+
+def _note(before: Units, after: Units, met: int, share: float) -> str:
+    """Say how few requests meet, where few do."""
+    if not met or share >= _USUAL:
+        return ""
+    told = (
+        f"{met:,} of {len(before):,} requests of {printable(before.run)} and of {len(after):,} of "
+        f"{printable(after.run)} are the same"
+    )
+    if share < _CHANCE:
+        return f"{told}, which may be chance: queries are paired, each with the mean of its requests"
+    return f"{told}, and only these are paired; unit='query' (--unit query) pairs the queries"
 
 
 def _at(column: Column, at: Ints | None) -> Column:

@@ -15,7 +15,7 @@ from docrecall.show import printable
 from docrecall.slices import Tags
 from docrecall.summary import Parting, Slices
 from docrecall.tables import plain_type
-from docrecall.units import Units, numbered
+from docrecall.units import Units, clustered
 
 
 class Parted(NamedTuple):
@@ -43,7 +43,7 @@ class Parted(NamedTuple):
         clusters = None
         if parting.cluster is not None:
             labels = read[0].select(tags[0].names([parting.cluster]))
-            clusters = numbered(labels if pairs.at_before is None else labels[pairs.at_before])
+            clusters = clustered(labels if pairs.at_before is None else labels[pairs.at_before], pairs.keys)
         if not parting.by:
             return cls(pl.DataFrame(height=1), clusters, None, none, none)
         names = tags[0].names(parting.by)

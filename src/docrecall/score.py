@@ -284,7 +284,7 @@ def evaluate(
         _decided=told,
         _tags=Tags.of(inputs.tables, options),
         _match=partial(_matches, inputs, known, options, work.batch_rows),
-        _find=partial(_found, inputs, known, options, work.batch_rows),
+        _find=partial(find_documents, inputs, known, options, work.batch_rows),
         _again=partial(_again, inputs, options, work),
         opened=inputs,
     )
@@ -298,8 +298,10 @@ def _matches(inputs: Inputs, known: Known, options: Options, batch_rows: int) ->
     return matches.sort(*unit_key(matches.columns), "doc_id")
 
 
-def _found(inputs: Inputs, known: Known, options: Options, batch_rows: int, cuts: Sequence[Cut]) -> pl.DataFrame:
-    """Go through the batches again, for the documents that were found under some cuts."""
+def find_documents(
+    inputs: Inputs, known: Known, options: Options, batch_rows: int, cuts: Sequence[Cut]
+) -> pl.DataFrame:
+    """Go through the batches again, for the documents that were found under some cuts; see `Scores.found`."""
     inputs.check_unchanged()
     found = every_batch(inputs, known, options, batch_rows)
     return pl.concat([found_batch(batch, known.labels, cuts, options) for batch in found])

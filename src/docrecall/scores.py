@@ -152,13 +152,16 @@ class Scores(Displayed):
         measures, and where the table of documents was not given.
 
         by: a column of `queries` or `requests`, or several; each of their values is a slice, a null too. After `load`
-        that table is given anew. min_n: a slice with fewer values (20) is shown without an interval.
+        that table is given anew. min_n: a slice with fewer values (20) is shown and not judged: it has no interval and
+        no test. Slices have two more columns: p, of a two-sided permutation test of "the mean of the slice is that of
+        the rest of its run" (null too where there is no rest), and p_adjusted, which bounds the share of false
+        discoveries (Benjamini and Hochberg) over all tests of the call: slices, runs and measures.
         ci_low, ci_high: the bootstrap interval of the mean at `level` (0.95) of so many resamples (10,000), null for
         fewer than two units; ci_method says how it was made, see `docs/intervals.md`. method: for all measures; None
         takes "bca" for measures that lie between 0 and 1, for which equal values give a "binomial" bound, and
         "expanded" for others.
-        cluster: a column whose equal values are resampled together, such as conversation_id; a null is a value. Without
-        it the requests of one query are resampled together where requests are the units.
+        cluster: a column whose equal values are resampled together, such as conversation_id; nulls are alone. Without
+        it, and where it is null, the requests of one query are resampled together where requests are the units.
 
         What is None is as in `intervals`: by default, or as the command was told that wrote the results.
         The same arguments give the same bits for any number of threads, batches and order of rows. Raises UsageError

@@ -14,8 +14,19 @@ def printable(text: object, longest: int = LONGEST) -> str:
 
 
 class Displayed:
-    """A result that notebooks show as HTML."""
+    """A result that shows itself: in notebooks, in a pull request, in a paper."""
+
+    def to_markdown(self) -> str:
+        """Give the tables of the result as Markdown, with what they rest on below them."""
+        return self._shown("markdown")
+
+    def to_latex(self) -> str:
+        """Give the tables of the result as LaTeX (booktabs, graphicx), with what they rest on below them."""
+        return self._shown("latex")
 
     def _repr_html_(self) -> str:
-        # A result comes before the reports, which know what it holds; they are loaded when a notebook asks.
-        return str(import_module("docrecall.report.html").display(self))
+        return self._shown("html")
+
+    def _shown(self, form: str) -> str:
+        # A result comes before the reports, which know what it holds; they are loaded when somebody asks.
+        return str(import_module("docrecall.report.display").show(self, form))

@@ -20,7 +20,7 @@ from docrecall.slices import Tags
 from docrecall.stats.arguments import check_level, check_resampling, check_word
 from docrecall.stats.intervals import METHODS
 from docrecall.tables import UNIT
-from docrecall.units import Units, numbered
+from docrecall.units import Units, clustered, numbered
 
 SUMMARY_SCHEMA = pl.Schema(
     {
@@ -36,6 +36,7 @@ SUMMARY_SCHEMA = pl.Schema(
         "ceiling": pl.Float64(),
     }
 )
+SLICES_SCHEMA = pl.Schema({**SUMMARY_SCHEMA, "p": pl.Float64(), "p_adjusted": pl.Float64()})
 MIN_N = 20
 _MOST_SLICES = 10_000
 
@@ -94,7 +95,7 @@ class Intervals(NamedTuple):
     @classmethod
     def of(cls, asked: Mapping[str, Any]) -> Intervals:
         """Read the arguments of `Scores.summary`, by name. Raises UsageError for what has no meaning."""
-        parting = Parting.of(asked["by"], asked["cluster"], asked["min_n"], [*SUMMARY_SCHEMA, *UNIT])
+        parting = Parting.of(asked["by"], asked["cluster"], asked["min_n"], [*SLICES_SCHEMA, *UNIT])
         return cls(parting, How(*(asked[name] for name in How._fields)).check())
 
     @property
@@ -138,6 +139,11 @@ def rows_of(
     return pl.concat([slices, rest], how="horizontal").with_columns(same)
 
 
+def family(table: pl.DataFrame) -> int:
+    """How many slices, of all runs and measures, were tested and adjusted for each other; 0 for whole runs."""
+    return table["p"].count() if "p_adjusted" in table.columns else 0
+
+
 class PartedRun(NamedTuple):
     """The units of a run, and the slices of them."""
 
@@ -152,14 +158,15 @@ def summarise(
     """One row per run, slice and measure; see `Scores.summary`. by_query: take the mean of each query first."""
     parting, how = wanted
     names = tags.names(parting.by)
-    columns = [c for c in SUMMARY_SCHEMA if c not in ("run_id", "measure")]
+    schema = SLICES_SCHEMA if parting.by else SUMMARY_SCHEMA
+    columns = [c for c in schema if c not in ("run_id", "measure")]
     parts = [parted(units, tags, parting, by_query=by_query) for units in runs.values()]
 
     def work(task: tuple[PartedRun, str]) -> pl.DataFrame:
         run, measure = task
         rows = list(_rows(run, measure, parting, how))
         same = {"run_id": run.units.run, "measure": measure}
-        found = rows_of(run.slices.values, same, rows, SUMMARY_SCHEMA)
+        found = rows_of(run.slices.values, same, rows, schema)
         return found.select("run_id", *names, "measure", *columns).with_row_index("__slice")
 
     # Stable, so that the measures of a slice stay in the order asked for.
@@ -168,7 +175,14 @@ def summarise(
         for run in (parts if measures else ())
     ]
     found = [frame for frame in found if frame.height]
-    return pl.concat(found).drop("__slice") if found else SUMMARY_SCHEMA.to_frame()
+    table = pl.concat(found).drop("__slice") if found else schema.to_frame()
+    return _adjusted(table) if parting.by else table
+
+
+def _adjusted(table: pl.DataFrame) -> pl.DataFrame:
+    """All slices that are judged, of all runs and measures, are one family."""
+    adjusted = stats.benjamini_hochberg(table["p"].to_list())
+    return table.with_columns(pl.Series("p_adjusted", adjusted, dtype=pl.Float64))
 
 
 def parted(units: Units, tags: Tags, parting: Parting, *, by_query: bool) -> PartedRun:
@@ -182,7 +196,7 @@ def parted(units: Units, tags: Tags, parting: Parting, *, by_query: bool) -> Par
         by, read = (frame if frame is None else units.firsts(frame) for frame in (by, read))
     clusters = None
     if read is not None and parting.cluster is not None:
-        clusters = numbered(read.select(tags.names([parting.cluster])))
+        clusters = clustered(read.select(tags.names([parting.cluster])), units.keys)
     elif len(units.key) > 1:
         clusters = numbered(units.keys.select("query_id"))
     return PartedRun(units, clusters, Slices.of(by))
@@ -192,17 +206,16 @@ def _rows(run: PartedRun, measure: str, parting: Parting, how: How) -> Iterator[
     values, weights = run.units.values(measure), run.units.weights
     ceilings = run.units.ceilings() if measure.startswith("doc_recall@") else None
     limited = REGISTRY[parse(measure).name].high == 1
-    for places in run.slices.places:
+    samples = [_sample(run, values, weights, places) for places in run.slices.places]
+    least = parting.min_n if parting.by else 1
+    judged = [sample is not None and n >= least for sample, n in samples]
+    ps = _ps([sample for sample, _ in samples], judged, how) if parting.by else []
+    for number, (places, (sample, n)) in enumerate(zip(run.slices.places, samples, strict=True)):
         at = slice(None) if places is None else places
         here = ~np.isnan(values[at])
-        found = values[at][here]
-        ws = None if weights is None else weights[at][here]
-        clusters = None if run.clusters is None else run.clusters[at][here]
-        mean, n_eff = mean_of(found, ws)
-        n, n_scored = int(here.sum()), int(run.units.scored[at].sum())
+        mean, n_eff = mean_of(values[at][here], None if weights is None else weights[at][here])
         low, high, method = None, None, None
-        if n_eff is not None and n >= (parting.min_n if parting.by else 1):
-            sample = stats.Sample.of(found, weights=ws, clusters=clusters)
+        if judged[number] and sample is not None:
             low, high, method = stats.bootstrap_mean(sample, unit_range=limited, **how._asdict()) or (low, high, method)
         ceiling = None
         if ceilings is not None:
@@ -211,13 +224,36 @@ def _rows(run: PartedRun, measure: str, parting: Parting, how: How) -> Iterator[
         yield {
             "mean": mean,
             "n": n,
-            "n_null": n_scored - n,
+            "n_null": int(run.units.scored[at].sum()) - n,
             "n_eff": n_eff,
             "ci_low": low,
             "ci_high": high,
             "ci_method": method,
             "ceiling": ceiling,
+            **({"p": ps[number], "p_adjusted": None} if parting.by else {}),
         }
+
+
+def _sample(
+    run: PartedRun, values: Floats, weights: Floats | None, places: Ints | None
+) -> tuple[stats.Sample | None, int]:
+    """The values of a slice as a sample, and how many there are; None where none of them weighs anything."""
+    at = slice(None) if places is None else places
+    here = ~np.isnan(values[at])
+    n = int(here.sum())
+    ws = None if weights is None else weights[at][here]
+    if not n or (ws is not None and not (ws > 0).any()):
+        return None, n
+    clusters = None if run.clusters is None else run.clusters[at][here]
+    return stats.Sample.of(values[at][here], weights=ws, clusters=clusters), n
+
+
+def _ps(samples: Sequence[stats.Sample | None], judged: Sequence[bool], how: How) -> list[float | None]:
+    """For each slice that is judged the p value of "its mean is that of the rest of the run"."""
+    given = [stats.Sample.of([]) if sample is None else sample for sample in samples]
+    return stats.permutation_tests(
+        given, of=[number for number, wanted in enumerate(judged) if wanted], resamples=how.resamples, seed=how.seed
+    )
 
 
 def mean_of(values: Floats, weights: Floats | None) -> tuple[float | None, float | None]:

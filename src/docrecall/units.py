@@ -145,3 +145,14 @@ def numbered(labels: pl.DataFrame) -> Ints:
     """A number for each row, equal for equal rows: where such a row first stands."""
     where = labels.with_row_index("__at").select(pl.col("__at").first().over(labels.columns).cast(pl.Int64))
     return where.to_series().to_numpy()
+
+
+def clustered(labels: pl.DataFrame, keys: pl.DataFrame) -> Ints:
+    """A number for each unit, equal for units with equal labels.
+
+    A unit without a label belongs to nobody but itself; requests of one query stay together.
+    """
+    (label,) = labels.get_columns()
+    alone = len(keys) + numbered(keys.select("query_id"))
+    clusters: Ints = np.where(label.is_null().to_numpy(), alone, numbered(labels))
+    return clusters

@@ -74,7 +74,8 @@ def test_table(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert "12 / 15 / 3" in line
     assert "new less old, paired by query" in out
     assert "old: 30 of 30 units scored" in out
-    assert "2,000 resamples, seed 4; adjusted by Holm over 1 test" in out
+    assert "2,000 resamples, seed 4" in out
+    assert "sign-flip (exact); adjusted by Holm over 1 test" in out
 
 
 def test_json_is_the_python_twin(tables: dict[str, Path], argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,7 +128,11 @@ def test_folders(
     of_folders = json.loads(printed(capsys, "compare", *given, "--format=json"))
     assert of_folders["comparison"] == of_tables["comparison"]
     assert [row["side"] for row in of_folders["accounting"]] == ["baseline", "candidate"]
-    assert "not known" in printed(capsys, "compare", *folders, "--flips")
+    flips = [
+        printed(capsys, "compare", *given, "--flips").split("\n\n")[-1]
+        for given in (folders, [*argv, "--baseline=old"])
+    ]
+    assert flips[0] == flips[1]
 
 
 @pytest.mark.parametrize(
@@ -183,6 +188,15 @@ def test_runs_scored_otherwise_are_refused(
     assert "no unit has a value in both runs" in capsys.readouterr().err
 
 
+def test_notes_of_pairs(tables: dict[str, Path], argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """One request that two runs have in common is told in every form, of csv on stderr."""
+    once = pl.when(pl.col("query_id") == "q00").then(pl.lit("r")).otherwise(pl.format("{}-{}", "run_id", "query_id"))
+    write(tables["hits"], pl.read_parquet(tables["hits"]).with_columns(request_id=once))
+    for form, stream in (("table", "out"), ("json", "out"), ("latex", "out"), ("csv", "err")):
+        assert main(["compare", *argv, "--baseline=old", f"--format={form}"]) == 0
+        assert "1 of 30 requests of old and of 30 of new are the same" in getattr(capsys.readouterr(), stream)
+
+
 def test_score_by_slices(argv: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Slices stand below the means, in JSON and in the folder; CSV holds them with the account of their run."""
     flags = ["--by=lang", "--min-n=15", "--level=0.9", "--seed=2", f"--out={tmp_path / 'out'}"]
@@ -190,16 +204,18 @@ def test_score_by_slices(argv: list[str], tmp_path: Path, capsys: pytest.Capture
     line = next(line for line in out.splitlines() if "d[e]" in line)
     assert "[0." not in line
     assert "intervals: 90% bootstrap" in out
-    assert "slices of fewer than 15 values are not judged" in out
+    assert "not judged: 2 slices and measures with fewer than 15 values" in out
+    assert "adjusted by Benjamini-Hochberg over 2 tests" in out
     document = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert document["intervals"]["level"] == 0.9
     loaded = dr.load(tmp_path / "out")
     assert loaded.slices is not None
     assert document["slices"] == loaded.slices.to_dicts()
+    assert document["slice_tests"] == {"test": "permutation", "adjustment": "benjamini-hochberg", "family": 2}
     assert loaded.summary().row(0, named=True)["ci_low"] == document["runs"][0]["measures"][MEASURE]["ci_low"]
     rows = list(csv.DictReader(io.StringIO(printed(capsys, "score", *argv, "--by=lang", "--format=csv"))))
-    assert [(r["run_id"], r["lang"], r["n"], r["n_total"]) for r in rows][:2] == [
-        ("new", "d[e]", "10", "30"), ("new", "en", "20", "30"),
+    assert [(r["run_id"], r["lang"], r["n"], r["n_total"], r["family"]) for r in rows][:2] == [
+        ("new", "d[e]", "10", "30", "2"), ("new", "en", "20", "30", "2"),
     ]  # fmt: skip
 
 

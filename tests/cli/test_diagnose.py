@@ -57,6 +57,18 @@ def test_table(argv: list[str], expected: dr.Diagnosis, capsys: pytest.CaptureFi
     assert SECRET not in out
 
 
+def test_swaps_of_runs_that_were_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With a baseline the others are not compared with each other, and it is said that chance may have swapped them."""
+    runs = {**logs(), "base": next(iter(logs().values())).with_columns(doc_id=pl.lit("nothing"))}
+    paths = [f"--hits={name}={write(tmp_path / f'{name}.parquet', frame)}" for name, frame in runs.items()]
+    argv = ["diagnose", *paths, f"--qrels={write(tmp_path / 'qrels.parquet', qrels())}", "--k=3"]
+    for baseline, said in ((["--baseline=base"], True), ([], False)):
+        assert main([*argv, *baseline]) == 0
+        out = capsys.readouterr().out
+        assert "@3: fine above coarse by naive_recall" in out
+        assert ("not compared with each other may change places by chance" in out) == said
+
+
 def test_json(argv: list[str], expected: dr.Diagnosis, capsys: pytest.CaptureFixture[str]) -> None:
     """The document of a scoring, with every frame of the diagnosis and how its intervals were made."""
     assert main([*argv, "--format=json", "--conventions", "--seed=3"]) == 0
@@ -113,6 +125,13 @@ def test_without_the_word_there_are_no_conventions(argv: list[str], capsys: pyte
     assert "every_hit_counted" not in capsys.readouterr().out
 
 
+def test_level_and_resamples(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """As in Python."""
+    assert main([*argv, "--level=0.5", "--resamples=200", "--format=json"]) == 0
+    told = json.loads(capsys.readouterr().out)["diagnosis"]
+    assert (told["level"], told["resamples"]) == (0.5, 200)
+
+
 def test_budgets(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """By default multiples of the largest chunk; those that are named; or none."""
     for words, cuts in (
@@ -133,8 +152,10 @@ def test_budgets(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         (["--k=a"], 2, "--k is 'a'; whole numbers were expected"),
         (["--k=1,,3"], 2, "whole numbers"),
         (["--budget=1.5"], 2, "--budget"),
-        (["--budget=0"], 2, "positive"),
+        (["--budget=0"], 2, "budget must be positive"),
         (["--seed=-1"], 2, "seed is -1"),
+        (["--level=95"], 2, "level is 95"),
+        (["--resamples=0"], 2, "resamples is 0"),
         (["--baseline=fin"], 2, 'Did you mean "fine"?'),
         (["--k=99999999999"], 2, "whole numbers"),
         (["--qrels=nowhere.parquet"], 4, "nowhere.parquet"),

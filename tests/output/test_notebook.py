@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import docrecall as dr
-from docrecall.report import html
+from docrecall.report import display, html
 from docrecall.report.blocks import Lines, Table
 from tests.small import hits, qrels, queries
 
@@ -117,4 +117,18 @@ def test_long_tables_are_cut() -> None:
 def test_only_results_are_displayed() -> None:
     """Anything else is a fault of the caller."""
     with pytest.raises(TypeError, match="int is no result"):
-        html.display(3)
+        display.show(3, "html")
+
+
+@pytest.mark.parametrize("result", results("a_b", "$x|y"), ids=lambda result: type(result).__name__)
+def test_results_give_tables_to_paste(result: Any) -> None:
+    """Markdown for a pull request and LaTeX for a paper, of the same tables and sentences as the page."""
+    markdown, latex = result.to_markdown(), result.to_latex()
+    assert "|---|" in markdown
+    assert r"\$x\|y" in markdown
+    assert latex.startswith("% \\usepackage{booktabs,graphicx}")
+    assert r"\$x\textbar{}y" in latex
+    tables = [tag for tag, _ in Page(result._repr_html_()).tags].count("table")
+    assert latex.count("\\begin{tabular}") == tables
+    with pytest.raises(ValueError, match="'pdf' is no form"):
+        display.show(result, "pdf")

@@ -98,7 +98,7 @@ def test_nothing_scored(kind: str, tmp_path: Path) -> None:
         ("recall", ["@k: the first k chunks", "@kdocs: the first k documents", "10 of 10 units scored", "k"]),
         ("frontier", ["tokens given (mean, log scale)", "doc_recall: documents", "20", "40"]),
         ("differences", ["hits per relevant document", "share", "w20 less w10", "@20tokens", "w20 is higher"]),
-        ("comparison", ["share", "w20 less w10", "@1", "coloured where p < 0.05, adjusted over 1 tests (Holm)"]),
+        ("comparison", ["share", "w20 less w10", "@1", "coloured where p < 0.05, adjusted over 1 test (Holm)"]),
         ("slices", ["doc_recall@1 by language", "mean of doc_recall@1 (share)", "en (n = 10)", "w20"]),
         ("funnel", ["queries", "labelled", "retrieved", "in_cut", "in_budget", "answered", "10 (100.0 %)"]),
     ],
@@ -170,6 +170,13 @@ def test_slices_that_were_not_judged_are_hollow(tmp_path: Path) -> None:
 
 def marks(made: Any) -> set[str]:
     return {layer["mark"]["type"] for layer in made.to_dict()["spec"]["layer"]}
+
+
+def test_intervals_of_differences_are_drawn_above_the_dots() -> None:
+    """Those of many pairs are narrower than a dot, which would hide them."""
+    panel = dr.plot.differences(dr.diagnose(two(10), [1], [])).to_dict()["vconcat"][0]["hconcat"][0]
+    assert [layer["mark"]["type"] for layer in panel["layer"]] == ["rule", "point", "rule"]
+    assert panel["layer"][-1]["encoding"]["x2"]["field"] == "ci_high"
 
 
 def test_one_point_has_a_line_for_its_interval() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -194,12 +195,36 @@ def test_slices() -> None:
             "n": [1] * 6,
             "mean": [0.0, 0.0, 0.0, 0.5, 1.0, 0.5],
             "judged": [True] * 6,
+            "p_adjusted": pl.Series([None] * 6, dtype=pl.Float64),  # a test takes two units on each side
+            "family": [0] * 6,
         }
     )
     assert_frame_equal(frame.drop("ci_low", "ci_high", "level"), expected)
     assert frame.schema == frames.SLICES_SCHEMA
     few = frames.slices(sliced(), ["language"], "doc_recall@1", ["b"])
     assert few.select("mean", "judged", "ci_low").rows() == [(0.5, False, None)] * 3
+
+
+def test_slices_are_adjusted_over_what_is_drawn() -> None:
+    """One run of two and one measure of two: the family is the slices of the chart."""
+    odd = [["manual"] if i % 2 else ["x"] for i in range(40)]
+    hits = pl.concat(log(*docs, n=40).filter(query_id=f"q{i}") for i, docs in enumerate(odd))
+    queries = pl.DataFrame({"query_id": [f"q{i}" for i in range(40)], "kind": ["even", "odd"] * 20})
+    both = dr.score({"a": hits, "b": hits}, labels(40), ["doc_recall@1", "doc_hit@1"], queries=queries)
+    frame = frames.slices(both, "kind", "doc_hit@1", ["b"])
+    assert frame["family"].to_list() == [2, 2]
+    assert frame["p_adjusted"].to_list() == [1 / 10_001] * 2
+    chart = dr.plot.slices(both, "kind", "doc_hit@1", ["b"]).to_dict()
+    assert "*: unlike the rest of its run, p < 0.05 over 2 tests (Benjamini-Hochberg)" in chart["title"]["subtitle"]
+    assert "*" in [layer["mark"].get("text") for layer in chart["layer"]]
+
+
+def test_slices_of_a_duration() -> None:
+    """Which the engine casts to no text."""
+    queries = pl.DataFrame({"query_id": ["q0", "q1"], "took": [timedelta(seconds=1), None]})
+    scores = dr.score({"a": log("manual"), "b": log("faq")}, labels(), "doc_recall@1", queries=queries)
+    assert frames.slices(scores, "took", runs=["a"])["slice"].to_list() == ["PT1S", "(no value)"]
+    assert frames.differences(dr.compare(scores, by="took", min_n=1))["slice"].to_list() == ["PT1S", "(no value)"]
 
 
 def test_slices_that_are_not_there() -> None:

@@ -75,6 +75,14 @@ def test_numbers_are_finite(function: Callable[[list[float | None]], object], ba
         (lambda: stats.kendall_tau(ONES, [1]), "a has 3 items and b has 1"),
         (lambda: stats.holm([0.5, 1.5]), "1 of 2 p values, such as 1.5"),
         (lambda: stats.benjamini_hochberg([0.5, float("nan")]), "such as nan"),
+        (lambda: stats.holm(["a", None]), "1 of 2 p values, such as 'a'"),
+        (lambda: stats.holm(0.5), "p values are 0.5; a list"),
+        (lambda: stats.holm("0.5"), "p values are '0.5'; a list"),
+        (lambda: stats.benjamini_hochberg(None), "p values are None; a list"),
+        (lambda: stats.bootstrap_mean(ONES, level="0.95"), "level is '0.95'"),
+        (lambda: stats.bootstrap_mean(ONES, level=None), "level is None"),
+        (lambda: stats.smallest_difference(ONES, power="0.8"), "power is '0.8'"),
+        (lambda: stats.smallest_difference(sd="1", n=3), "sd is '1'"),
     ],
 )
 def test_refused(call: Callable[[], object], message: str):

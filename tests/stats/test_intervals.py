@@ -125,7 +125,7 @@ def test_bins_keep_mean_and_variance(heavy: bool):
     rng = np.random.default_rng(1)
     sample = Sample.of(rng.normal(size=100_000), weights=rng.lognormal(0, 2, 100_000) if heavy else None)
 
-    binned = draws._thinned(sample)
+    binned = draws.thinned(sample)
 
     assert len(binned.counts) <= 260
     assert binned.n == sample.n

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
+from docrecall import stats
 from docrecall.stats import sign_flip_test, signs
 
 RECALLS = np.array([0, 1 / 3, 1 / 2, 2 / 3, 1])
@@ -111,6 +112,39 @@ def test_frequent_and_rare_values_are_flipped_alike(few: int, monkeypatch: pytes
     spread = np.sqrt((d * d).sum())
     assert sums.mean() == pytest.approx(0, abs=5 * spread / np.sqrt(len(sums)))
     assert sums.std() == pytest.approx(spread, rel=5 / np.sqrt(2 * len(sums)))
+
+
+TAILS = {
+    "normal": lambda rng, n: rng.normal(0, 1, n),
+    "heavy": lambda rng, n: rng.lognormal(0, 3, n) * rng.choice([-1, 1], n),
+    "one giant": lambda rng, n: np.append(rng.normal(0, 1, n - 1), 3 * np.sqrt(n)),
+    "tiny": lambda rng, n: rng.normal(0, 1e-200, n),
+}
+
+
+@pytest.mark.parametrize("tail", TAILS)
+def test_bins_keep_the_distribution(tail: str):
+    """Many distinct sizes in bins: the variance of the sums is the same, and so is how often each height is reached."""
+    d = np.abs(TAILS[tail](np.random.default_rng(4), 25_000))
+    sizes = stats.Sample.of(d)
+    values, times = signs._binned(sizes)
+    assert len(values) < 300
+    assert times.sum() == len(d)
+    spread = float(np.sqrt(((d / sizes.scale) ** 2).sum())) * sizes.scale
+    assert float(np.sqrt(((values / sizes.scale) ** 2 * times).sum())) * sizes.scale == pytest.approx(spread, rel=1e-12)
+    sums = [
+        np.concatenate([signs._flipped_sums(*of, np.random.default_rng(i), 8192) for i in range(5)]) / spread
+        for of in ((values, times), (d, np.ones(len(d), np.int64)))
+    ]
+    assert scipy_stats.ks_2samp(*sums).pvalue > 0.001
+
+
+@pytest.mark.parametrize(("n", "kind"), [(20, "exact"), (21, "Monte Carlo"), (20_001, "Monte Carlo, binned")])
+def test_how_p_was_found(n: int, kind: str):
+    """The name says whether patterns were counted, drawn, or drawn of bins."""
+    d = np.random.default_rng(5).normal(0, 1, n)
+    found = signs.sign_flip(stats.Sample.of(d), 100, 0)
+    assert found == (sign_flip_test(d, resamples=100), kind)
 
 
 def test_no_difference_is_no_evidence():

@@ -45,9 +45,9 @@ def differences(
         data = with_names(frame, of, "slice").with_columns(row="slice", panel=pl.format("{}@{}", "measure", "cut"))
     compared = data.select("baseline", "candidate").unique(maintain_order=True).rows()
     rows = [_pair(data.filter(baseline=a, candidate=b), data, alone=len(compared) == 1) for a, b in compared]
-    about = (
-        f"{100 * found.level:g} % intervals of the mean paired difference; {counted(frame['n_pairs'])} pairs of units"
-    )
+    n = counted(frame["n_pairs"])
+    pairs_of = "pair" if n == "1" else "pairs"
+    about = f"{100 * found.level:g} % intervals of the mean paired difference; {n} {pairs_of} of units"
     return alt.vconcat(*rows, spacing=28).properties(
         title=title("What changed, candidate less baseline", [about, *_judged_by(found), *left_out])
     )
@@ -57,7 +57,11 @@ def _judged_by(found: Diagnosis | Comparison) -> list[str]:
     if isinstance(found, Diagnosis):
         return []
     method = {"holm": "Holm", "benjamini-hochberg": "Benjamini-Hochberg"}[found.adjustment]
-    return [f"coloured where p < {1 - found.level:g}, adjusted over {found.family:,} tests ({method})"]
+    return [f"coloured where p < {1 - found.level:g}, adjusted over {_tests(found.family)} ({method})"]
+
+
+def _tests(n: int) -> str:
+    return f"{n:,} test{'s'[: n != 1]}"
 
 
 def _largest(frame: pl.DataFrame, n: str, most: int) -> tuple[pl.DataFrame, list[str]]:
@@ -127,10 +131,12 @@ def _panel(
     shape = alt.Shape("way:N", scale=scales["shape"], legend=legend)
     base = alt.Chart(rows).encode(y=y, color=colour)
     zero = alt.Chart(pl.DataFrame({"zero": [0]})).mark_rule(color="#444").encode(x=alt.X("zero:Q", scale=scale))
-    bar = base.mark_rule(strokeWidth=2).encode(x=alt.X("ci_low:Q", scale=scale, title=unit), x2="ci_high:Q")
     dot = base.mark_point(size=80, opacity=1).encode(x=x, fill=fill, shape=shape, tooltip=rows.columns)
+    # Above the dot, which is wider than the interval of many pairs.
+    bar = alt.Chart(rows).mark_rule(strokeWidth=1.5, color="black")
+    bar = bar.encode(y=y, x=alt.X("ci_low:Q", scale=scale, title=unit), x2="ci_high:Q")
     head = alt.TitleParams(shown(name), fontSize=11, fontWeight="normal")
-    return alt.layer(zero, bar, dot).properties(title=head, width=_PANEL, height=_ROW * len(lines))
+    return alt.layer(zero, dot, bar).properties(title=head, width=_PANEL, height=_ROW * len(lines))
 
 
 def slices(
@@ -144,7 +150,8 @@ def slices(
 ) -> _Panel:
     """Draw the mean of one measure in each slice, with its interval and its n, runs below each other.
 
-    Hollow points have fewer than min_n values and are not to be judged. Of many slices the `most` largest are drawn.
+    Hollow points have fewer than min_n values and are not to be judged. A star stands where a slice differs from the
+    rest of its run, by p values that are adjusted over all that is drawn. Of many slices the `most` largest are drawn.
     by, measure, runs and errors: as `frames.slices` tells.
     """
     whole = frames.slices(scores, by, measure, runs, min_n=min_n)
@@ -164,14 +171,22 @@ def slices(
     tips = [alt.Tooltip(c) for c in data.columns]
     dot = base.mark_point(size=60, opacity=1, fill="white").encode(x=x, shape=styles.shape, tooltip=tips)
     full = base.transform_filter("datum.judged").mark_point(size=60, opacity=1, filled=True)
+    sure = f"isValid(datum.p_adjusted) && datum.p_adjusted < {1 - frame['level'][0]:g}"
+    star = base.transform_filter(sure).mark_text(text="*", align="left", dx=4, dy=4, fontSize=15, color="black")
     units = accounted(scores.accounting.filter(pl.col("run_id").is_in(list(of))))
     about = [
         *([f"run {next(iter(of.values()))}"] if len(of) == 1 else []),
         f"{units}; {100 * frame['level'][0]:g} % intervals of the means",
     ]
+    if (n := frame["family"][0]) and (frame["p_adjusted"] < 1 - frame["level"][0]).any():
+        about.append(
+            f"*: unlike the rest of its run, p < {1 - frame['level'][0]:g} over {_tests(n)} (Benjamini-Hochberg)"
+        )
     few = [f"hollow: fewer than {min_n} values, not to be judged"] if not frame["judged"].all() else []
     return (
-        alt.layer(bar, dot, full.encode(x=x, shape=styles.shape, tooltip=tips))
+        alt.layer(
+            bar, dot, full.encode(x=x, shape=styles.shape, tooltip=tips), star.encode(x=alt.X("ci_high:Q", scale=scale))
+        )
         .properties(width=_WIDTH, height=max(_ROW, 11 * len(of) + 8) * len(lines))
         .properties(title=title(f"{name} by {_named(by)}", [*about, *few, *left_out]))
     )

@@ -10,10 +10,11 @@ from typing import Any
 import polars as pl
 
 from docrecall import cuts as planning
+from docrecall import stats
 from docrecall.compare import Comparison
 from docrecall.convention_means import check_ks
 from docrecall.diagnose import Diagnosis
-from docrecall.errors import InputTypeError, UsageError, nearest
+from docrecall.errors import InputTypeError, UsageError
 from docrecall.funnel import Funnel
 from docrecall.measures.grammar import Cut, Measure, parse
 from docrecall.scores import Scores
@@ -60,6 +61,8 @@ SLICES_SCHEMA = pl.Schema(
         "mean": pl.Float64(),
         **_INTERVAL,
         "judged": pl.Boolean(),
+        "p_adjusted": pl.Float64(),
+        "family": pl.Int64(),
     }
 )
 FUNNEL_SCHEMA = pl.Schema(
@@ -168,10 +171,13 @@ def slices(
     *,
     min_n: int = MIN_N,
 ) -> pl.DataFrame:
-    """Give the means of one measure by slice: run_id, slice, n, mean, ci_low, ci_high, level, judged.
+    """Give the means of one measure by slice: run_id, slice, n, mean, ci_low, ci_high, level, judged, p_adjusted, ..
+
+    .. family.
 
     by: a column of queries or requests, or several, whose values are then joined. measure: None takes the first that
     was scored, but for naive_recall. judged: whether a slice has at least min_n values; others have no interval.
+    p_adjusted: of "this slice is like the rest of its run", adjusted over the slices of these runs, which are `family`.
     runs: as for `recall`. Slices stand in the order of their values, a null last.
 
     Raises UsageError for columns, measures and runs that are not there.
@@ -181,13 +187,17 @@ def slices(
         raise UsageError("by= names no column of queries or requests.")
     wanted = first_real(scores) if measure is None else parse(measure)
     told = scores.under([wanted])
-    summary = told.summary(by=by, min_n=min_n, level=_LEVEL).filter(measure=str(wanted))
+    order = chosen(scores.accounting["run_id"], runs)
+    summary = told.summary(by=by, min_n=min_n, level=_LEVEL).filter(pl.col("run_id").is_in(order), measure=str(wanted))
+    # What is drawn together is judged together, and nothing else.
+    adjusted = stats.benjamini_hochberg(summary["p"].to_list())
     parts = summary.with_columns(
-        slice=_slice(summary.columns[1 : summary.columns.index("measure")]),
+        pl.Series("p_adjusted", adjusted, pl.Float64),
+        slice=_slice(summary, summary.columns[1 : summary.columns.index("measure")]),
         judged=pl.col("n") >= min_n,
         level=pl.lit(_LEVEL),
+        family=pl.col("p").count().cast(pl.Int64),
     ).partition_by("run_id", as_dict=True)
-    order = chosen(scores.accounting["run_id"], runs)
     there = [parts[run,].select(*SLICES_SCHEMA) for run in order if (run,) in parts]
     return pl.concat([SLICES_SCHEMA.to_frame(), *there])
 
@@ -200,9 +210,13 @@ def first_real(scores: Scores) -> Measure:
     raise UsageError("nothing was scored that has slices: name a measure, such as doc_recall@10.")
 
 
-def _slice(columns: Sequence[str]) -> pl.Expr:
+def _slice(table: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
     """The values of a slice as one text; a null is named, and told from the word."""
-    return pl.concat_str([pl.col(c).cast(pl.String).fill_null(NO_VALUE) for c in columns], separator=", ")
+    spans = pl.selectors.duration()
+    named = table.select(columns).with_columns(spans.dt.to_string())  # a span of time is cast to no text
+    return named.select(
+        pl.concat_str([pl.col(c).cast(pl.String).fill_null(NO_VALUE) for c in columns], separator=", ")
+    ).to_series()
 
 
 def differences(
@@ -254,7 +268,7 @@ def _deltas(found: Diagnosis | Comparison) -> list[dict[str, Any]]:
     told = pl.col("p_adjusted") < 1 - found.level
     higher = pl.when(pl.col("delta") > 0).then(pl.lit("candidate")).otherwise(pl.lit("baseline"))
     return table.with_columns(
-        slice=_slice(by) if by else pl.lit(None, pl.String),
+        slice=_slice(table, by) if by else pl.lit(None, pl.String),
         prefers=pl.when(told).then(higher),
         judged=pl.col("p").is_not_null(),
     ).to_dicts()
@@ -293,14 +307,12 @@ def chosen(known: pl.Series, runs: Sequence[str] | None) -> list[str]:
     there = known.unique().to_list()
     if runs is None:
         return sorted(there, key=_counted)
-    names = [runs] if isinstance(runs, str) else runs
+    names = list(runs) if isinstance(runs, Sequence) and not isinstance(runs, str) else [runs]
     if not names:
         raise UsageError(f"runs= names no run. The runs are {_listed(sorted(there))}.")
     for run in names:
         if run not in there:
-            raise UsageError(
-                f"no run is called {printable(run)!r}.{nearest(run, there)} The runs are {_listed(sorted(there))}."
-            )
+            raise UsageError.no_such_run(run, there)
     return list(dict.fromkeys(names))
 
 

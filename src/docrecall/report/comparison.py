@@ -19,11 +19,11 @@ from docrecall.report.latex import to_latex
 from docrecall.report.markdown import to_markdown
 from docrecall.report.structured import SCHEMA_VERSION, plain_rows
 from docrecall.report.terminal import grid
-from docrecall.report.words import account, interval, number
+from docrecall.report.words import account, interval, number, p_value
 from docrecall.show import printable
 
 Format = Literal["json", "csv", "markdown", "latex", "parquet"]
-_SHOWN = 20  # flips of a measure that a terminal is given
+_SHOWN = 10  # of each kind of flip of a measure, for people: what was lost shall not hide behind what was gained
 _CHANGE = {"gained": "higher", "lost": "lower"}  # in print: more is not better in every measure
 
 
@@ -40,8 +40,9 @@ def as_plain(told: Comparison, *, flips: bool = False) -> dict[str, Any]:
         "power": POWER,
         "resamples": told.resamples,
         "seed": told.seed,
+        "notes": list(told.notes),
     }
-    more = {"flips": plain_rows(told.flips)} if flips else {}
+    more = {"flips": plain_rows(told.flips), "flip_notes": list(told.flip_notes)} if flips else {}
     accounts = told.accounting.to_dicts()
     return {
         "schema_version": SCHEMA_VERSION,
@@ -90,6 +91,8 @@ def of_comparison(told: Comparison, *, flips: bool = False) -> Iterator[Block]:
     if flips:
         for heading, columns, rows in flip_grids(told):
             yield Table(columns, rows, left=len(columns), caption=heading)
+        if told.flip_notes:
+            yield Lines(told.flip_notes)
 
 
 def print_comparison(told: Comparison, to: Console, *, flips: bool = False) -> None:
@@ -104,6 +107,14 @@ def print_comparison(told: Comparison, to: Console, *, flips: bool = False) -> N
         for heading, columns, rows in flip_grids(told):
             to.print(Text(f"\n{heading}"))
             to.print(grid(columns, rows, left=len(columns)))
+        for line in told.flip_notes:
+            to.print(Text(line))
+
+
+def print_notes(told: Comparison, to: Console, *, flips: bool = False) -> None:
+    """Print what is odd, for forms that have no place for sentences."""
+    for line in [*told.notes, *(told.flip_notes if flips else ())]:
+        to.print(Text(line))
 
 
 def grids(told: Comparison) -> Iterator[tuple[str, list[str], list[list[str]]]]:
@@ -146,17 +157,12 @@ def _line(row: dict[str, Any]) -> list[str]:
         number(row["mean_baseline"]),
         number(row["mean_candidate"]),
         f"{delta} {bounds}" if bounds else delta,
-        _p(row["p"]),
-        _p(row["p_adjusted"]),
+        p_value(row["p"]),
+        p_value(row["p_adjusted"]),
         f"{row['wins']:,} / {row['ties']:,} / {row['losses']:,}",
         "" if row["effect_size"] is None else f"{row['effect_size']:+.2f}",
         "" if row["smallest_difference"] is None else f"{row['smallest_difference']:.4f}",
     ]
-
-
-def _p(p: float | None) -> str:
-    """A p value with two digits that count."""
-    return "" if p is None else f"{p:.4f}" if p >= 0.001 else f"{p:.1e}"
 
 
 def _text(value: Any) -> str:
@@ -172,19 +178,24 @@ def _pairs(table: pl.DataFrame) -> Iterator[tuple[tuple[str, str], pl.DataFrame]
 def about(told: Comparison) -> list[str]:
     """The accounts of the runs, how intervals and tests were made, and what is not judged."""
     methods = ", ".join(sorted(told.table["ci_method"].drop_nulls().unique())) or "none"
-    tests = sorted(told.table["test"].drop_nulls().unique())
+    drawn = f", {told.resamples:,} resamples, seed {told.seed}"  # of what is enumerated there are none
+    tests = [test + drawn * ("Monte Carlo" in test) for test in sorted(told.table["test"].drop_nulls().unique())]
     names = {"holm": "Holm", "benjamini-hochberg": "Benjamini-Hochberg"}
     accounts = [f"{row['side']} {account(row)}" if row["side"] else account(row) for row in told.accounting.to_dicts()]
     lines = [
         *accounts,
+        *told.notes,
         f"intervals: {told.level:.0%} bootstrap of the paired differences ({methods}), {told.resamples:,} resamples, "
         f"seed {told.seed}",
-        f"p: two-sided test, {' and '.join(tests) or 'sign-flip'}, {told.resamples:,} resamples, seed {told.seed}; "
-        f"adjusted by {names[told.adjustment]} over {told.family:,} test{'s'[: told.family != 1]}",
+        f"p: two-sided test, {' and '.join(tests) or 'none'}; adjusted by {names[told.adjustment]} over "
+        f"{told.family:,} test{'s'[: told.family != 1]}",
         f"could see: the true difference that so many pairs show with a power of {POWER:.0%}",
     ]
     if told.cluster is not None:
-        lines.append(f"clusters: pairs of equal {printable(told.cluster)} are resampled and flipped together")
+        lines.append(
+            f"clusters: pairs of equal {printable(told.cluster)} are resampled and flipped together, those without one "
+            "alone"
+        )
     elif (told.table["paired_by"] == "request").any():
         lines.append("clusters: requests of one query are resampled and flipped together")
     few = told.table.filter(pl.col("n_pairs") < told.min_n).height if told.by else 0
@@ -202,17 +213,18 @@ def flip_grids(told: Comparison) -> Iterator[tuple[str, list[str], list[list[str
     ).items():
         changes = [_CHANGE.get(change, change) for change in rows["change"]]
         said = ", ".join(f"{n:,} {name}" for name, n in sorted(Counter(changes).items()))
-        more = f"; the first {_SHOWN} are shown" if rows.height > _SHOWN else ""
+        shown = rows.group_by("change", maintain_order=True).head(_SHOWN)
+        more = f"; the first {_SHOWN} of each are shown" if shown.height < rows.height else ""
         cells = [
             [
-                change,
+                _CHANGE.get(row["change"], row["change"]),
                 *(_text(row[c]) for c in key),
                 number(row["value_baseline"]),
                 number(row["value_candidate"]),
                 _documents(row["docs_baseline"]),
                 _documents(row["docs_candidate"]),
             ]
-            for change, row in zip(changes, rows.head(_SHOWN).to_dicts(), strict=False)
+            for row in shown.to_dicts()
         ]
         yield (
             f"{measure}, {printable(candidate)} less {printable(baseline)}: {said}{more}",

@@ -181,7 +181,9 @@ def swap_lines(told: Diagnosis) -> list[str]:
     alike: dict[tuple[str, str, str, str], list[str]] = {}
     for (cut, first, higher, lower), seconds in found.items():
         alike.setdefault((cut, higher, lower, ", ".join(seconds)), []).append(first)
-    return [
+    unsure = any(swap["told_apart"] is None for order in told.orders.to_dicts() for swap in order["swapped"])
+    chance = ["runs that were not compared with each other may change places by chance"] if alike and unsure else []
+    return chance + [
         f"@{cut}: {printable(higher)} above {printable(lower)} by {' and '.join(firsts)}, not by {seconds}"
         for (cut, higher, lower, seconds), firsts in alike.items()
     ]

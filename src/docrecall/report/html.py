@@ -6,13 +6,7 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from itertools import islice
 
-from docrecall.compare import Comparison
-from docrecall.diagnose import Diagnosis
-from docrecall.funnel import Funnel
-from docrecall.report.blocks import Block, Lines, Table, of_funnel, of_scores
-from docrecall.report.comparison import of_comparison
-from docrecall.report.diagnosis import of_diagnosis
-from docrecall.scores import Scores
+from docrecall.report.blocks import Block, Lines, Table
 from docrecall.show import printable
 
 _MOST_ROWS, _MOST_BLOCKS = 200, 40  # a page shall open that shows a log of a thousand runs
@@ -28,20 +22,6 @@ _STYLE = f"""
 .docrecall ul {{list-style:disc;margin:.5em 0;max-width:70em;padding-left:1.3em}}
 .docrecall li {{line-height:1.45;margin:0}}
 """
-
-
-def display(result: object) -> str:
-    """What a notebook shows of a result. Raises TypeError for what is none of ours."""
-    match result:
-        case Scores():
-            return to_html(of_scores(result), repr(result).strip("<>"))
-        case Comparison():
-            return to_html(of_comparison(result), repr(result).strip("<>"))
-        case Diagnosis():
-            return to_html(of_diagnosis(result), "Why the number moved")
-        case Funnel():
-            return to_html(of_funnel(result), "Where answers get lost")
-    raise TypeError(f"{type(result).__name__} is no result that can be displayed.")
 
 
 def to_html(blocks: Iterable[Block], heading: str) -> str:

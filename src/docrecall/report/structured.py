@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from docrecall.scores import Scores
+from docrecall.summary import family
 
 SCHEMA_VERSION = 1
 _IN_JSON = ("mean", "n", "n_null", "n_eff", "ci_low", "ci_high", "ci_method", "ceiling")
@@ -16,7 +17,8 @@ _IN_JSON = ("mean", "n", "n_null", "n_eff", "ci_low", "ci_high", "ci_method", "c
 def as_document(scores: Scores) -> dict[str, Any]:
     """Give schema_version, runs (accounting, decisions and measures of each), rows, findings, intervals, options.
 
-    `slices` has the rows of the summary by slice, where one was asked for. Nulls stay null.
+    `slices` has the rows of the summary by slice, where one was asked for, and `slice_tests` how they were judged.
+    Nulls stay null.
     """
     decisions = {row.pop("run_id"): row for row in scores.decisions.to_dicts()}
     summary = scores.summary().partition_by("run_id", as_dict=True)
@@ -33,10 +35,15 @@ def as_document(scores: Scores) -> dict[str, Any]:
         "rows": scores.rows.to_dicts(),
         "findings": scores.findings.to_dicts(),
         "intervals": scores.intervals.plain(),
-        **({} if scores.slices is None else {"slices": plain_rows(scores.slices)}),
+        **({} if scores.slices is None else _slices(scores.slices)),
         "options": asdict(scores.options),
         "options_digest": scores.options.digest,
     }
+
+
+def _slices(slices: pl.DataFrame) -> dict[str, Any]:
+    tests = {"test": "permutation", "adjustment": "benjamini-hochberg", "family": family(slices)}
+    return {"slices": plain_rows(slices), "slice_tests": tests}
 
 
 def plain_rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
@@ -58,7 +65,7 @@ def as_table(scores: Scores) -> pl.DataFrame:
     rows = [
         pl.lit(row[fate], pl.Int64).alias(f"{row['table']}_{fate}") for row in scores.rows.to_dicts() for fate in fates
     ]
-    joined = scores.summary() if scores.slices is None else scores.slices
+    joined = scores.summary() if scores.slices is None else scores.slices.with_columns(family=family(scores.slices))
     for accounts in (scores.accounting, scores.decisions):
         joined = joined.join(accounts, on="run_id", how="left", maintain_order="left")
     return joined.with_columns(rows).with_columns(pl.lit(v).alias(name) for name, v in asdict(scores.options).items())

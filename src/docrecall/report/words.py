@@ -11,6 +11,7 @@ from docrecall import findings
 from docrecall.funnel import Funnel, answers_logged
 from docrecall.scores import Scores
 from docrecall.show import printable
+from docrecall.summary import family
 
 _REASONS = {
     "n_unlabelled": "unlabelled",
@@ -48,6 +49,7 @@ def rows_of_means(summary: pl.DataFrame) -> tuple[list[str], list[list[str]], in
     rows = summary.to_dicts()
     names = summary.columns[: summary.columns.index("mean")]
     intervals = ["interval"] if summary["ci_low"].is_not_null().any() else []
+    tests = ["p", "p_adjusted"] if family(summary) else []
     cells = [
         [
             *("null" if r[c] is None else str(r[c]) for c in names),
@@ -55,10 +57,17 @@ def rows_of_means(summary: pl.DataFrame) -> tuple[list[str], list[list[str]], in
             *(interval(r) for _ in intervals),
             f"{r['n']:,}",
             f"{r['n_null']:,}",
+            *(p_value(r[test]) for test in tests),
         ]
         for r in rows
     ]
-    return *with_ceiling([*names, "mean", *intervals, "n", "n_null"], cells, rows), len(names)
+    heads = [*names, "mean", *intervals, "n", "n_null", *(test.removeprefix("p_") for test in tests)]
+    return *with_ceiling(heads, cells, rows), len(names)
+
+
+def p_value(p: float | None) -> str:
+    """A p value with two digits that count; nothing where there is none."""
+    return "" if p is None else f"{p:.4f}" if p >= 0.001 else f"{p:.1e}"
 
 
 def how_intervals(scores: Scores) -> list[str]:
@@ -68,13 +77,22 @@ def how_intervals(scores: Scores) -> list[str]:
     if not methods:
         return []
     parting, how = scores.intervals
-    together = f", units of equal {printable(parting.cluster)} together" if parting.cluster else ""
+    together = (
+        f", units of equal {printable(parting.cluster)} together, those without one alone" if parting.cluster else ""
+    )
     lines = [
         f"intervals: {how.level:.0%} bootstrap ({', '.join(methods)}), {how.resamples:,} resamples, "
         f"seed {how.seed}{together}"
     ]
     if parting.by:
-        lines.append(f"slices of fewer than {parting.min_n:,} values are not judged: they have no interval")
+        n = 0 if scores.slices is None else family(scores.slices)
+        lines.append(
+            f"p: permutation test of each slice against the rest of its run, two-sided, {how.resamples:,} resamples, "
+            f"seed {how.seed}; adjusted by Benjamini-Hochberg over {n:,} test{'s'[: n != 1]}"
+        )
+        few = 0 if scores.slices is None else scores.slices.filter(pl.col("n") < parting.min_n).height
+        if few:
+            lines.append(f"not judged: {few:,} slices and measures with fewer than {parting.min_n:,} values")
     return lines
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from docrecall.sources.mapping import to_toml
+from docrecall.sources.mapping import TableMap, to_toml
 from docrecall.sources.table import Table
 
 
@@ -51,7 +51,7 @@ class Inputs(NamedTuple):
                 "run": table.run,
                 "file": part.file,
                 "format": part.format,
-                "mapping": None if part.tmap.is_plain else to_toml({table.spec.name: part.tmap}),
+                "mapping": None if part.tmap == TableMap() else to_toml({table.spec.name: part.tmap}),
                 "columns": [c for c in table.spec.columns if c in part.schema],
                 "rows": part.n_rows,
                 **part.fingerprint,

@@ -218,8 +218,20 @@ def _from_toml(path: Path) -> Iterable[tuple[str, str | None, str | Split]]:
     except (ValueError, RecursionError) as error:  # TOMLDecodeError tells line and column
         detail = f" ({error})" if isinstance(error, tomllib.TOMLDecodeError) else ""
         raise UsageError(f"{printable(path)} is not a TOML file{printable(detail)}.") from None
+    yield from _of_content(content, printable(path))
+
+
+def from_toml(text: str) -> dict[str, TableMap]:
+    """Read what `to_toml` printed."""
+    maps: dict[str, TableMap] = {}
+    for entry in _of_content(tomllib.loads(text), "the mapping"):
+        _add(maps, *entry)
+    return maps
+
+
+def _of_content(content: Mapping[str, Any], source: str) -> Iterable[tuple[str, str | None, str | Split]]:
     for table, body in content.items():
-        where = f"{printable(path)}, [{printable(table)}]"
+        where = f"{source}, [{printable(table)}]"
         if table not in TABLES:
             raise UsageError(f"{where}: {_unknown_table(table)}")
         if not isinstance(body, dict):

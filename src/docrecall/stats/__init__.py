@@ -10,6 +10,7 @@ from docrecall.stats.corrections import benjamini_hochberg, holm
 from docrecall.stats.effects import effect_size, smallest_difference
 from docrecall.stats.intervals import Interval, Method, bootstrap_difference, bootstrap_mean
 from docrecall.stats.orders import Agreement, kendall_tau
+from docrecall.stats.permutations import permutation_tests
 from docrecall.stats.sample import Sample
 from docrecall.stats.signs import sign_flip_test
 
@@ -24,6 +25,7 @@ __all__ = [
     "effect_size",
     "holm",
     "kendall_tau",
+    "permutation_tests",
     "sign_flip_test",
     "smallest_difference",
 ]

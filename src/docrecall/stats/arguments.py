@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Real
+
 import numpy as np
 import numpy.typing as npt
 
@@ -70,7 +72,7 @@ def same_length(name: str, array: npt.NDArray[np.generic], length: int) -> None:
 
 def check_level(name: str, level: float) -> None:
     """Refuse what is not between 0 and 1, both excluded."""
-    if not 0 < level < 1:
+    if not (is_number(level) and 0 < level < 1):
         raise UsageError(f"{name} is {level!r}; it must lie between 0 and 1, as in {name}=0.95.")
 
 
@@ -86,6 +88,11 @@ def check_word(name: str, word: str, known: tuple[str, ...]) -> None:
     """Refuse a word that is none of the known ones."""
     if word not in known:
         raise UsageError(f"{name} is {word!r}; expected one of {', '.join(known)}.{nearest(str(word), known)}")
+
+
+def is_number(value: object) -> bool:
+    """Whether this is a number, and not text that looks like one."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _whole(number: object) -> bool:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
+from typing import Any
 
 from docrecall.errors import UsageError
+from docrecall.stats.arguments import is_number
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:
@@ -32,11 +34,15 @@ def benjamini_hochberg(ps: Sequence[float | None]) -> list[float | None]:
     return _placed(ps, [at for _, at in reversed(family)], accumulate(scaled, min))
 
 
-def _ascending(ps: Sequence[float | None]) -> tuple[list[tuple[float, int]], int]:
-    family = sorted((float(p), at) for at, p in enumerate(ps) if p is not None)
-    bad = [p for p, _ in family if not 0 <= p <= 1]
+def _ascending(ps: Any) -> tuple[list[tuple[float, int]], int]:
+    if isinstance(ps, str) or not isinstance(ps, Iterable):
+        raise UsageError(f"p values are {ps!r}; a list of numbers between 0 and 1 was expected.")
+    every = list(ps)
+    given = [(p, at) for at, p in enumerate(every) if p is not None]
+    bad = [p for p, _ in given if not (is_number(p) and 0 <= p <= 1)]
     if bad:
-        raise UsageError(f"{len(bad)} of {len(ps)} p values, such as {bad[0]}, do not lie between 0 and 1.")
+        raise UsageError(f"{len(bad)} of {len(every)} p values, such as {bad[0]!r}, are no numbers between 0 and 1.")
+    family = sorted((float(p), at) for p, at in given)
     return family, len(family)
 
 

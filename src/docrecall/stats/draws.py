@@ -19,7 +19,7 @@ def resampled_means(sample: Sample, resamples: int, seed: int, purpose: int) -> 
 
     A histogram is resampled by multinomial draws, a sample of mostly distinct units by drawing indices.
     """
-    sample = _thinned(sample)
+    sample = thinned(sample)
     few = sample.n > _SPARSE * len(sample.counts)
     shares = sample.counts / sample.n
     members = np.empty(0, np.int64) if few else np.repeat(np.arange(len(sample.counts)), sample.counts)
@@ -31,17 +31,13 @@ def resampled_means(sample: Sample, resamples: int, seed: int, purpose: int) -> 
             rows = min(max(1, _CELLS // width), size - first)
             if few:
                 drawn = generator.multinomial(sample.n, shares, size=rows)
-                found = _ratio(drawn * sample.totals, None if _plain(sample) else drawn * sample.weights, sample.n)
+                found = _ratio(drawn * sample.totals, None if sample.is_plain else drawn * sample.weights, sample.n)
             else:
                 picked = members[generator.integers(0, sample.n, size=(rows, sample.n))]
-                found = _ratio(sample.totals[picked], None if _plain(sample) else sample.weights[picked], sample.n)
+                found = _ratio(sample.totals[picked], None if sample.is_plain else sample.weights[picked], sample.n)
             means[done : done + rows] = found
             done += rows
     return means
-
-
-def _plain(sample: Sample) -> bool:
-    return bool((sample.weights == 1).all())
 
 
 def _ratio(totals: Floats, weights: Floats | None, n: int) -> Floats:
@@ -50,22 +46,34 @@ def _ratio(totals: Floats, weights: Floats | None, n: int) -> Floats:
     return whole / (n if weights is None else weights.sum(axis=1))
 
 
-def _thinned(sample: Sample) -> Sample:
-    """Put many distinct units of a large sample into some 250 bins, each of them at the mean of what is in it.
+def thinned(sample: Sample) -> Sample:
+    """Put many distinct units of a large sample into some 250 bins, each at the mean of what is in it.
 
     The mean stays and the variance loses what is inside the bins: some ten-thousandths, with very uneven weights up to
     some thousandths; resampling adds more. Bins of equal width keep long tails apart, and bins of equal counts the bulk
     beside them. Weighted units are binned by their pull on the mean, which is what decides to the first order.
     """
-    if len(sample.counts) <= 2 * _BINS or sample.n <= _LARGE:
+    if not is_large(sample.counts):
         return sample
     pull = sample.influence
     order = np.argsort(pull, kind="stable")
-    pull, counts = pull[order], sample.counts[order]
-    by_width = np.floor((pull - pull[0]) / max(float(np.ptp(pull)), np.finfo(np.float64).tiny) * _BINS).astype(np.int64)
-    by_count = (np.cumsum(counts) - counts) * _BINS // sample.n
-    starts = np.flatnonzero(np.diff(by_width, prepend=-1) | np.diff(by_count, prepend=-1))
+    counts = sample.counts[order]
+    starts = bins(pull[order], counts)
     sizes: Ints = np.add.reduceat(counts, starts)
     totals = np.add.reduceat(sample.totals[order] * counts, starts) / sizes
     weights = np.add.reduceat(sample.weights[order] * counts, starts) / sizes
     return Sample(totals, weights, sizes, sample.low, sample.high)
+
+
+def bins(values: Floats, counts: Ints) -> Ints:
+    """Where each of some 250 bins of distinct values begins; values in rising order, at least one."""
+    by_width = np.floor((values - values[0]) / max(float(np.ptp(values)), np.finfo(np.float64).tiny) * _BINS)
+    by_count = (np.cumsum(counts) - counts) * _BINS // int(counts.sum())
+    changes = np.diff(by_width.astype(np.int64), prepend=-1) | np.diff(by_count, prepend=-1)
+    starts: Ints = np.flatnonzero(changes)
+    return starts
+
+
+def is_large(counts: Ints, most: int = _LARGE) -> bool:
+    """Whether bins take the place of distinct units: these are many, of more than `most`. counts: of each of them."""
+    return len(counts) > 2 * _BINS and int(counts.sum()) > most

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from docrecall.errors import UsageError
-from docrecall.stats.arguments import check_level
+from docrecall.stats.arguments import check_level, is_number
 from docrecall.stats.sample import Sample
 
 
@@ -70,8 +70,8 @@ def smallest_difference(
         raise UsageError("give differences (counts may go with them), or both sd and n.")
     if sd is None:
         return None
-    if not (isfinite(sd) and sd >= 0 and n >= 0):
-        raise UsageError(f"sd is {sd!r} and n is {n!r}; neither may be negative, NaN or infinite.")
+    if not (is_number(sd) and is_number(n) and isfinite(sd) and sd >= 0 and n >= 0):
+        raise UsageError(f"sd is {sd!r} and n is {n!r}; both must be numbers of at least 0.")
     if n < 2 or sd == 0:
         return None
     normal = NormalDist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import isfinite
 from typing import Any, Self, TypeVar
 
@@ -70,22 +71,27 @@ class Sample:
         low, high = (float(xs.min()), float(xs.max())) if len(xs) else (0.0, 0.0)
         _check_sums(max(abs(low), abs(high)), len(xs) if cs is None else int(cs.sum()), ws)
         if labels is not None:
-            return cls(*_distinct(*_by_cluster(xs, ws, labels), None), low, high)
+            return cls(*distinct(*_by_cluster(xs, ws, labels), None), low, high)
         if ws is not None:
-            return cls(*_distinct(xs * ws, ws, cs), low, high)
-        return cls(*_distinct(xs, None, cs), low, high)
+            return cls(*distinct(xs * ws, ws, cs), low, high)
+        return cls(*distinct(xs, None, cs), low, high)
 
     @property
     def n(self) -> int:
         """How many units there are; with clusters, how many clusters."""
         return int(self.counts.sum())
 
-    @property
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether all weights are 1."""
+        return bool((self.weights == 1).all())
+
+    @cached_property
     def weight(self) -> float:
         """The sum of all weights."""
-        return float(exact_sum(self.weights, self.counts))
+        return float(self.n) if self.is_plain else float(exact_sum(self.weights, self.counts))
 
-    @property
+    @cached_property
     def mean(self) -> float:
         """The exactly rounded sum of weight times value, over that of weights; the sample must not be empty."""
         return float(exact_sum(self.totals, self.counts)) / self.weight
@@ -151,8 +157,8 @@ def _codes(labels: npt.NDArray[np.generic]) -> Ints:
     return codes
 
 
-def _distinct(totals: Floats, ws: Floats | None, counts: Ints | None) -> tuple[Floats, Floats, Ints]:
-    """The distinct pairs in ascending order, and how often each occurs. totals: sorted in place where they can be."""
+def distinct(totals: Floats, ws: Floats | None, counts: Ints | None) -> tuple[Floats, Floats, Ints]:
+    """Find the distinct pairs in rising order, and how often each occurs. totals: sorted in place where they can be."""
     if ws is None and counts is None:
         totals.sort()
     else:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
 from docrecall.exact import exact_sum
 from docrecall.measures.definition import Floats, Ints
 from docrecall.stats.arguments import check_resampling
+from docrecall.stats.draws import bins, is_large
 from docrecall.stats.sample import ROUNDING, Sample
 from docrecall.stats.streams import BLOCK, SIGNS, blocks
 
@@ -36,24 +39,54 @@ def sign_flip_test(
     is never 0. Pairs without a difference change nothing. Sums that differ by less than 1e-12 of the sum of absolute
     differences tie: 0.1 + 0.2 reaches 0.3.
 
+    More than 20,000 differences of more than 256 distinct sizes are flipped in some 250 bins of nearly equal sizes,
+    each at the root of their mean square, which keeps the variance of the sums.
+
     Returns 1.0 if all differences are 0, None if there are none. Raises UsageError for NaN, null or infinite
     differences, bad counts, resamples below 1 and seeds below 0.
     """
-    check_resampling(resamples, seed)
     sample = differences if isinstance(differences, Sample) else Sample.of(differences, counts=counts)
+    return sign_flip(sample, resamples, seed).p
+
+
+class SignFlip(NamedTuple):
+    """A p value, and how it was found: "exact", "Monte Carlo", or "Monte Carlo, binned"; None: there was no unit."""
+
+    p: float | None
+    kind: str | None
+
+
+def sign_flip(sample: Sample, resamples: int, seed: int) -> SignFlip:
+    """Do what `sign_flip_test` says, and tell how."""
+    check_resampling(resamples, seed)
     if not sample.n:
-        return None
-    moved = sample.totals != 0
-    sizes = Sample.of(np.abs(sample.totals[moved]), counts=sample.counts[moved])
+        return SignFlip(None, None)
+    sizes = _sizes(sample)
     whole = float(exact_sum(sizes.totals, sizes.counts))
     reached = abs(float(exact_sum(sample.totals, sample.counts))) - ROUNDING * whole
     if sizes.n <= EXACT:
-        return _share_of_patterns(np.repeat(sizes.totals, sizes.counts), reached)
+        return SignFlip(_share_of_patterns(np.repeat(sizes.totals, sizes.counts), reached), "exact")
+    binned = is_large(sizes.counts)
+    values, times = _binned(sizes) if binned else (sizes.totals, sizes.counts)
     hits = sum(
-        int((np.abs(_flipped_sums(sizes.totals, sizes.counts, generator, size)) >= reached).sum())
+        int((np.abs(_flipped_sums(values, times, generator, size)) >= reached).sum())
         for generator, size in blocks(seed, SIGNS, resamples)
     )
-    return (1 + hits) / (1 + resamples)
+    return SignFlip((1 + hits) / (1 + resamples), "Monte Carlo, binned" if binned else "Monte Carlo")
+
+
+def _sizes(sample: Sample) -> Sample:
+    """The absolute values of what is not 0."""
+    moved = sample.totals != 0
+    alone = sample.n == len(sample.counts)  # each once: plain sorting takes a third of the time
+    return Sample.of(np.abs(sample.totals[moved]), counts=None if alone else sample.counts[moved])
+
+
+def _binned(sizes: Sample) -> tuple[Floats, Ints]:
+    starts = bins(sizes.totals, sizes.counts)
+    times: Ints = np.add.reduceat(sizes.counts, starts)
+    squares = np.add.reduceat((sizes.totals / sizes.scale) ** 2 * sizes.counts, starts)
+    return np.sqrt(squares / times) * sizes.scale, times
 
 
 def _share_of_patterns(values: Floats, reached: float) -> float:

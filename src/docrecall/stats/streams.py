@@ -9,7 +9,7 @@ import numpy as np
 
 # Part of every result: a change of either gives other numbers for the same seed.
 BLOCK: Final = 8192
-SIGNS, MEANS, BASELINE, CANDIDATE = range(4)
+SIGNS, MEANS, BASELINE, CANDIDATE, LABELS = range(5)
 
 
 def blocks(seed: int, purpose: int, resamples: int) -> Iterator[tuple[np.random.Generator, int]]:
