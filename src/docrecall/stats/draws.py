@@ -10,7 +10,7 @@ from docrecall.stats.streams import blocks
 
 _CELLS = 1 << 20  # numbers that are drawn at once: 8 MB
 _SPARSE = 8  # units per distinct one, below which indices are cheaper than a multinomial draw (measured)
-_BINS = 128
+_BINS, _FEW_BINS = 128, 48  # of each kind
 _LARGE = 20_000
 
 
@@ -47,33 +47,34 @@ def _ratio(totals: Floats, weights: Floats | None, n: int) -> Floats:
 
 
 def thinned(sample: Sample) -> Sample:
-    """Put many distinct units of a large sample into some 250 bins, each at the mean of what is in it.
+    """Put many distinct units of a large sample into bins, each at the mean of what is in it.
 
-    The mean stays and the variance loses what is inside the bins: some ten-thousandths, with very uneven weights up to
-    some thousandths; resampling adds more. Bins of equal width keep long tails apart, and bins of equal counts the bulk
-    beside them. Weighted units are binned by their pull on the mean, which is what decides to the first order.
+    The mean stays and the variance loses what is inside the bins: some thousandths at most; resampling adds more. Bins
+    of equal width keep long tails apart, and bins of equal counts the bulk beside them. Units of uneven weight take
+    some 250 bins, others some 100. They are binned by their pull on the mean, which decides to the first order.
     """
-    if not is_large(sample.counts):
+    most = _FEW_BINS if sample.is_plain else _BINS
+    if not is_large(sample.counts, n_bins=most):
         return sample
     pull = sample.influence
-    order = np.argsort(pull, kind="stable")
+    order = np.arange(len(pull)) if sample.is_plain else np.argsort(pull, kind="stable")
     counts = sample.counts[order]
-    starts = bins(pull[order], counts)
+    starts = bins(pull[order], counts, most)
     sizes: Ints = np.add.reduceat(counts, starts)
     totals = np.add.reduceat(sample.totals[order] * counts, starts) / sizes
     weights = np.add.reduceat(sample.weights[order] * counts, starts) / sizes
     return Sample(totals, weights, sizes, sample.low, sample.high)
 
 
-def bins(values: Floats, counts: Ints) -> Ints:
-    """Where each of some 250 bins of distinct values begins; values in rising order, at least one."""
-    by_width = np.floor((values - values[0]) / max(float(np.ptp(values)), np.finfo(np.float64).tiny) * _BINS)
-    by_count = (np.cumsum(counts) - counts) * _BINS // int(counts.sum())
+def bins(values: Floats, counts: Ints, n_bins: int = _BINS) -> Ints:
+    """Where each bin of distinct values begins, of equal width or counts; values in rising order, at least one."""
+    by_width = np.floor((values - values[0]) / max(float(np.ptp(values)), np.finfo(np.float64).tiny) * n_bins)
+    by_count = (np.cumsum(counts) - counts) * n_bins // int(counts.sum())
     changes = np.diff(by_width.astype(np.int64), prepend=-1) | np.diff(by_count, prepend=-1)
     starts: Ints = np.flatnonzero(changes)
     return starts
 
 
-def is_large(counts: Ints, most: int = _LARGE) -> bool:
+def is_large(counts: Ints, most: int = _LARGE, n_bins: int = _BINS) -> bool:
     """Whether bins take the place of distinct units: these are many, of more than `most`. counts: of each of them."""
-    return len(counts) > 2 * _BINS and int(counts.sum()) > most
+    return len(counts) > 2 * n_bins and int(counts.sum()) > most
