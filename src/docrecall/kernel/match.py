@@ -274,6 +274,7 @@ def _read(
     if "doc_id" in of_rows:
         held = collect(rows.with_columns(wanted.alias("wanted")), batch.parts)
         candidates = held.filter("wanted").select("row", *of_hit, "word")
+        held = held.select(sorted(of_rows))
     else:
         candidates = collect(rows.filter(wanted), batch.parts).rechunk()
         if of_rows:
