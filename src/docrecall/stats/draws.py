@@ -12,6 +12,7 @@ _CELLS = 1 << 20  # numbers that are drawn at once: 8 MB
 _SPARSE = 8  # units per distinct one, below which indices are cheaper than a multinomial draw (measured)
 _BINS, _FEW_BINS = 128, 48  # of each kind
 _LARGE = 20_000
+_MANY = 5_000  # units from which on drawing from bins is cheaper than drawing indices
 
 
 def resampled_means(sample: Sample, resamples: int, seed: int, purpose: int) -> Floats:
@@ -54,7 +55,7 @@ def thinned(sample: Sample) -> Sample:
     some 250 bins, others some 100. They are binned by their pull on the mean, which decides to the first order.
     """
     most = _FEW_BINS if sample.is_plain else _BINS
-    if not is_large(sample.counts, n_bins=most):
+    if not is_large(sample.counts, _MANY, most):
         return sample
     pull = sample.influence
     order = np.arange(len(pull)) if sample.is_plain else np.argsort(pull, kind="stable")
