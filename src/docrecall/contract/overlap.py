@@ -154,11 +154,13 @@ def near_documents(known: Known) -> list[pl.DataFrame]:
     labels = qrels["doc_id"]
     if labels.dtype != pl.String or labels.is_empty():
         return []
-    unseen = labels
+    unseen, first = labels, known.logs[0]
     for n_rows in _FIRST_ROWS:
-        unseen = _without_hit(unseen, known.logs[0], n_rows)
+        unseen = _without_hit(unseen, first, n_rows)
         if unseen.is_empty():
             return []
+        if n_rows >= first.n_rows:
+            break
 
     def present(ids: pl.Series) -> pl.Series:
         among = pl.col("doc_id").is_in(ids.implode())
