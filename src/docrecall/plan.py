@@ -23,6 +23,7 @@ from docrecall.options import Options
 from docrecall.proof import Layout, prove_sorted
 from docrecall.shards import Way, n_shards_of, shards, way_of
 from docrecall.sources.table import MOST_OPEN, Part, Table
+from docrecall.stretches import Stretches
 from docrecall.tables import unit_key
 
 BATCH_ROWS = 2_000_000  # whole row groups of a million rows, where they hold whole units
@@ -44,16 +45,21 @@ class Plan(NamedTuple):
         return "merge" if way != "whole" and self.layout.stretches is not None else way
 
     @property
+    def merged(self) -> Stretches | None:
+        """The stretches that are merged, if that is the way."""
+        return self.layout.stretches if self.way == "merge" else None
+
+    @property
     def n_shards(self) -> int:
         """How many batches there are where units have to come together first."""
-        if self.way == "merge" and self.layout.stretches is not None:
-            return len(self.layout.stretches.groups(self.batch_rows))
+        if self.merged is not None:
+            return len(self.merged.groups(self.batch_rows))
         return n_shards_of(self.log, self.batch_rows)
 
     def shards(self, done: int) -> Iterator[pl.DataFrame]:
         """The rows of these batches, but for the first that are done."""
-        if self.way == "merge" and self.layout.stretches is not None:
-            return self.layout.stretches.frames(self.log, self.batch_rows, done)
+        if self.merged is not None:
+            return self.merged.frames(self.log, self.batch_rows, done)
         return shards(self.log, self.batch_rows, done)
 
 
