@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from docrecall.stats import Sample, bootstrap_difference, bootstrap_mean, draws
+from docrecall.stats import Sample, bootstrap_difference, bootstrap_mean, draws, streams
 from docrecall.stats.student import student_quantile
 
 RECALLS = np.array([0, 1 / 3, 1 / 2, 2 / 3, 1])
@@ -104,7 +104,7 @@ def test_indices_and_histogram_draw_alike(values: np.ndarray, monkeypatch: pytes
     """Multinomial draws and drawn indices give means of the same location, spread and skew."""
     sample, found = Sample.of(values), []
     for sparse in (0, 10**9):
-        monkeypatch.setattr(draws, "_SPARSE", sparse)
+        monkeypatch.setattr(draws, "SPARSE", sparse)
         found.append(draws.resampled_means(sample, 40_000, 1, 0))
 
     by_counts, by_index = found
@@ -143,7 +143,7 @@ def test_same_seed_same_bits(values: np.ndarray, method: str, monkeypatch: pytes
     assert bootstrap_mean(values[::-1], method=method, resamples=9001, seed=5) == first
     assert bootstrap_mean(sorted(values.tolist()), method=method, resamples=9001, seed=5) == first
     for cells in (1, 777, 10**7):
-        monkeypatch.setattr(draws, "_CELLS", cells)
+        monkeypatch.setattr(streams, "_CELLS", cells)
         assert bootstrap_mean(values, method=method, resamples=9001, seed=5) == first
     moved = np.random.default_rng(1).uniform(size=50)  # off the lattice, on which two seeds may well agree
     assert bootstrap_mean(moved, seed=6) != bootstrap_mean(moved, seed=5)

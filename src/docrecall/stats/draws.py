@@ -6,10 +6,8 @@ import numpy as np
 
 from docrecall.measures.definition import Floats, Ints
 from docrecall.stats.sample import Sample
-from docrecall.stats.streams import blocks
+from docrecall.stats.streams import SPARSE, blocks, strips
 
-_CELLS = 1 << 20  # numbers that are drawn at once: 8 MB
-_SPARSE = 8  # units per distinct one, below which indices are cheaper than a multinomial draw (measured)
 _BINS, _FEW_BINS = 128, 48  # of each kind
 _LARGE = 20_000
 _MANY = 5_000  # units from which on drawing from bins is cheaper than drawing indices
@@ -21,15 +19,14 @@ def resampled_means(sample: Sample, resamples: int, seed: int, purpose: int) -> 
     A histogram is resampled by multinomial draws, a sample of mostly distinct units by drawing indices.
     """
     sample = thinned(sample)
-    few = sample.n > _SPARSE * len(sample.counts)
+    few = sample.n > SPARSE * len(sample.counts)
     shares = sample.counts / sample.n
     members = np.empty(0, np.int64) if few else np.repeat(np.arange(len(sample.counts)), sample.counts)
     width = len(sample.counts) if few else sample.n
     means = np.empty(resamples)
     done = 0
     for generator, size in blocks(seed, purpose, resamples):
-        for first in range(0, size, max(1, _CELLS // width)):
-            rows = min(max(1, _CELLS // width), size - first)
+        for rows in strips(size, width):
             if few:
                 drawn = generator.multinomial(sample.n, shares, size=rows)
                 found = _ratio(drawn * sample.totals, None if sample.is_plain else drawn * sample.weights, sample.n)

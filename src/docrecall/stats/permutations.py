@@ -14,10 +14,8 @@ from docrecall.measures.definition import Floats, Ints
 from docrecall.stats.arguments import check_resampling
 from docrecall.stats.draws import bins, is_large
 from docrecall.stats.sample import ROUNDING, Sample, distinct
-from docrecall.stats.streams import LABELS, blocks
+from docrecall.stats.streams import LABELS, SPARSE, blocks, strips
 
-_CELLS = 1 << 20  # numbers that are drawn at once: 8 MB
-_SPARSE = 8  # units per distinct one, below which shuffling is cheaper than a hypergeometric draw
 _LARGE = 2_000  # units from which on many distinct ones are put into bins
 
 
@@ -125,12 +123,11 @@ class _Pool:
 
     def _choices(self, generator: np.random.Generator, n: int, size: int) -> Iterator[tuple[Floats, Floats, Floats]]:
         """Choose so many units n times; give sums of pulls, weights and spread, some rows at a time."""
-        few = self.n > _SPARSE * len(self.counts)
+        few = self.n > SPARSE * len(self.counts)
         width = len(self.counts) if few else self.n
         columns = (self.pulls, self.weights, self.spread)
         every = columns if few else tuple(np.repeat(column, self.counts) for column in columns)
-        for first in range(0, n, max(1, _CELLS // width)):
-            rows = min(max(1, _CELLS // width), n - first)
+        for rows in strips(n, width):
             if few:
                 drawn = generator.multivariate_hypergeometric(self.counts, size, size=rows)
                 sums = [(drawn * column).sum(axis=1) for column in (every[:1] if self.alike else every)]
