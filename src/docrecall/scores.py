@@ -172,22 +172,24 @@ class Scores(Displayed):
         shown = self.intervals.plain() | {"by": None}
         wanted = Intervals.of({name: shown[name] if value is None else value for name, value in asked.items()})
         if wanted.parting.by:
-            return self._summarised(wanted)
-        return self._whole if wanted.whole == self.intervals.whole else self._summarised(wanted.whole)
+            return self.summarised(wanted)
+        return self._whole if wanted.whole == self.intervals.whole else self.summarised(wanted.whole)
 
-    def _summarised(self, wanted: Intervals) -> pl.DataFrame:
-        return summarise(self.units(), self.measures, self.tags, wanted, by_query=self.means_of_queries)
+    def summarised(self, wanted: Intervals, *, tested: bool = True) -> pl.DataFrame:
+        """The summary by arguments that were read; tested: see `summary.summarise`."""
+        by_query = self.means_of_queries
+        return summarise(self.units(), self.measures, self.tags, wanted, by_query=by_query, tested=tested)
 
     @cached_property
     def _whole(self) -> pl.DataFrame:
-        return self._summarised(self.intervals.whole) if self._told is None else self._told
+        return self.summarised(self.intervals.whole) if self._told is None else self._told
 
     @cached_property
     def slices(self) -> pl.DataFrame | None:
         """The summary of the slices that were asked for with `--by`; None where none were."""
         if self._told_slices is not None or not self.intervals.parting.by:
             return self._told_slices
-        return self._summarised(self.intervals)
+        return self.summarised(self.intervals)
 
     @cached_property
     def _matches(self) -> pl.DataFrame:

@@ -153,18 +153,28 @@ class PartedRun(NamedTuple):
 
 
 def summarise(
-    runs: Mapping[str, Units], measures: Sequence[str], tags: Tags, wanted: Intervals, *, by_query: bool
+    runs: Mapping[str, Units],
+    measures: Sequence[str],
+    tags: Tags,
+    wanted: Intervals,
+    *,
+    by_query: bool,
+    tested: bool = True,
 ) -> pl.DataFrame:
-    """One row per run, slice and measure; see `Scores.summary`. by_query: take the mean of each query first."""
+    """One row per run, slice and measure; see `Scores.summary`. by_query: take the mean of each query first.
+
+    tested: whether slices are tested against the rest of their run; without that there are no columns p and p_adjusted.
+    """
     parting, how = wanted
+    tested = tested and bool(parting.by)
     names = tags.names(parting.by)
-    schema = SLICES_SCHEMA if parting.by else SUMMARY_SCHEMA
+    schema = SLICES_SCHEMA if tested else SUMMARY_SCHEMA
     columns = [c for c in schema if c not in ("run_id", "measure")]
     parts = [parted(units, tags, parting, by_query=by_query) for units in runs.values()]
 
     def work(task: tuple[PartedRun, str]) -> pl.DataFrame:
         run, measure = task
-        rows = list(_rows(run, measure, parting, how))
+        rows = list(_rows(run, measure, parting, how, tested=tested))
         same = {"run_id": run.units.run, "measure": measure}
         found = rows_of(run.slices.values, same, rows, schema)
         return found.select("run_id", *names, "measure", *columns).with_row_index("__slice")
@@ -176,7 +186,7 @@ def summarise(
     ]
     found = [frame for frame in found if frame.height]
     table = pl.concat(found).drop("__slice") if found else schema.to_frame()
-    return _adjusted(table) if parting.by else table
+    return _adjusted(table) if tested else table
 
 
 def _adjusted(table: pl.DataFrame) -> pl.DataFrame:
@@ -202,50 +212,55 @@ def parted(units: Units, tags: Tags, parting: Parting, *, by_query: bool) -> Par
     return PartedRun(units, clusters, Slices.of(by))
 
 
-def _rows(run: PartedRun, measure: str, parting: Parting, how: How) -> Iterator[dict[str, Any]]:
+class _Slice(NamedTuple):
+    """The values of a slice and their weights; as a sample, if any of them weighs anything."""
+
+    values: Floats
+    weights: Floats | None
+    sample: stats.Sample | None
+
+    @classmethod
+    def of(cls, run: PartedRun, values: Floats, places: Ints | None) -> _Slice:
+        at = slice(None) if places is None else places
+        here = ~np.isnan(values[at])
+        found = values[at][here]
+        weights = None if run.units.weights is None else run.units.weights[at][here]
+        if not len(found) or (weights is not None and not (weights > 0).any()):
+            return cls(found, weights, None)
+        clusters = None if run.clusters is None else run.clusters[at][here]
+        return cls(found, weights, stats.Sample.of(found, weights=weights, clusters=clusters))
+
+
+def _rows(run: PartedRun, measure: str, parting: Parting, how: How, *, tested: bool) -> Iterator[dict[str, Any]]:
     values, weights = run.units.values(measure), run.units.weights
     ceilings = run.units.ceilings() if measure.startswith("doc_recall@") else None
     limited = REGISTRY[parse(measure).name].high == 1
-    samples = [_sample(run, values, weights, places) for places in run.slices.places]
+    slices = [_Slice.of(run, values, places) for places in run.slices.places]
     least = parting.min_n if parting.by else 1
-    judged = [sample is not None and n >= least for sample, n in samples]
-    ps = _ps([sample for sample, _ in samples], judged, how) if parting.by else []
-    for number, (places, (sample, n)) in enumerate(zip(run.slices.places, samples, strict=True)):
+    judged = [found.sample is not None and len(found.values) >= least for found in slices]
+    ps = _ps([found.sample for found in slices], judged, how) if tested else []
+    for number, (places, found) in enumerate(zip(run.slices.places, slices, strict=True)):
         at = slice(None) if places is None else places
-        here = ~np.isnan(values[at])
-        mean, n_eff = mean_of(values[at][here], None if weights is None else weights[at][here])
+        mean, n_eff = mean_of(found.values, found.weights)
         low, high, method = None, None, None
-        if judged[number] and sample is not None:
-            low, high, method = stats.bootstrap_mean(sample, unit_range=limited, **how._asdict()) or (low, high, method)
+        if judged[number] and found.sample is not None:
+            interval = stats.bootstrap_mean(found.sample, unit_range=limited, **how._asdict())
+            low, high, method = interval or (low, high, method)
         ceiling = None
         if ceilings is not None:
             reach = ~np.isnan(ceilings[at])
             ceiling, _ = mean_of(ceilings[at][reach], None if weights is None else weights[at][reach])
         yield {
             "mean": mean,
-            "n": n,
-            "n_null": int(run.units.scored[at].sum()) - n,
+            "n": len(found.values),
+            "n_null": int(run.units.scored[at].sum()) - len(found.values),
             "n_eff": n_eff,
             "ci_low": low,
             "ci_high": high,
             "ci_method": method,
             "ceiling": ceiling,
-            **({"p": ps[number], "p_adjusted": None} if parting.by else {}),
+            **({"p": ps[number], "p_adjusted": None} if tested else {}),
         }
-
-
-def _sample(
-    run: PartedRun, values: Floats, weights: Floats | None, places: Ints | None
-) -> tuple[stats.Sample | None, int]:
-    """The values of a slice as a sample, and how many there are; None where none of them weighs anything."""
-    at = slice(None) if places is None else places
-    here = ~np.isnan(values[at])
-    n = int(here.sum())
-    ws = None if weights is None else weights[at][here]
-    if not n or (ws is not None and not (ws > 0).any()):
-        return None, n
-    clusters = None if run.clusters is None else run.clusters[at][here]
-    return stats.Sample.of(values[at][here], weights=ws, clusters=clusters), n
 
 
 def _ps(samples: Sequence[stats.Sample | None], judged: Sequence[bool], how: How) -> list[float | None]:
