@@ -9,8 +9,8 @@ import polars as pl
 from docrecall.errors import DataError, nearest
 from docrecall.nightly import days
 from docrecall.show import printable
-from docrecall.sources.files import FileRef, scan_files
-from docrecall.sources.table import Table
+from docrecall.sources.files import scan_files
+from docrecall.sources.table import Part, Table, collect
 
 
 def check_times(log: Table, column: str, night: date) -> None:
@@ -28,12 +28,11 @@ def check_times(log: Table, column: str, night: date) -> None:
                 f"hits has no column {printable(column)} ({printable(part.file)}), which time of [sources] names."
                 f"{nearest(column, part.names)}"
             )
-        _check(part.listed, column, night)
+        _check(part, scan_files([part.listed]), column, night)
 
 
-def _check(file: FileRef, column: str, night: date) -> None:
-    name, where = f"hits.{printable(column)}", printable(file.path)
-    rows = scan_files([file])
+def _check(part: Part, rows: pl.LazyFrame, column: str, night: date) -> None:
+    name, where = f"hits.{printable(column)}", printable(part.file)
     kind = rows.collect_schema()[column]
     if not isinstance(kind, pl.Datetime):
         raise DataError(f"{name} is {kind} ({where}); a date and time was expected, in UTC or with a time zone.")
@@ -44,10 +43,10 @@ def _check(file: FileRef, column: str, night: date) -> None:
     start, end = (
         pl.lit(moment.replace(tzinfo=None)).dt.cast_time_unit(kind.time_unit) for moment in days.bounds(night)
     )
-    counted = rows.select(
+    counts = rows.select(
         (time < start).sum().alias("before"), (time >= end).sum().alias("after"), time.null_count().alias("null")
-    ).collect()
-    found = counted.row(0, named=True)
+    )
+    found = collect(counts, [part]).row(0, named=True)
     if any(found.values()):
         told = ", ".join(f"{n:,} {word}" for word, n in found.items() if n)
         raise DataError(
