@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import polars as pl
 
@@ -11,7 +11,6 @@ from docrecall.contract.known import Known
 from docrecall.contract.lookup import DEFAULT_RUN
 from docrecall.contract.overlap import (
     MANY,
-    near_documents,
     near_queries,
     no_shared_chunk,
     no_shared_document,
@@ -120,8 +119,13 @@ class Ledger:
         if self.broken:
             findings.raise_errors(findings.merge(self.findings))
 
-    def cross_check(self, accounting: pl.DataFrame, measures: Sequence[Measure]) -> None:
-        """Look whether hits and labels meet. May raise a DataError, where a measure would be wrong if they do not."""
+    def cross_check(
+        self, accounting: pl.DataFrame, measures: Sequence[Measure], near: Callable[[], list[pl.DataFrame]]
+    ) -> None:
+        """Look whether hits and labels meet. May raise a DataError, where a measure would be wrong if they do not.
+
+        near: gives what `near_documents` finds.
+        """
         qrels = self._known.labels.qrels
         depends = {REGISTRY[m.name].labels for m in measures}
         queries = [u["query_id"] for seen in self._units.values() for u in seen]
@@ -135,7 +139,7 @@ class Ledger:
                 matters = "documents" in depends
                 self.findings += no_shared_document(self._known, self._labelled_hit_units, matters=matters)
             self.findings += near_queries(queries, self._known)
-            self.findings += near_documents(self._known)
+            self.findings += near()
             self.findings += no_shared_chunk(self._known, pl.concat(self._gold_chunks), matters="chunks" in depends)
         if self._outside and not self._hit_units and self._known.labels.requests is not None:
             self.findings += no_shared_request(self._known.labels.requests, self._units)

@@ -63,14 +63,23 @@ class Plan(NamedTuple):
         return shards(self.log, self.batch_rows, done)
 
 
+def layouts_of(logs: Sequence[Table], options: Options) -> list[Layout]:
+    """Look how each log lies."""
+    return [prove_sorted(log, options) for log in logs]
+
+
 def make_plans(
-    logs: Sequence[Table], found: Sequence[pl.DataFrame], options: Options, batch_rows: int = BATCH_ROWS
+    logs: Sequence[Table],
+    layouts: Sequence[Layout],
+    found: Sequence[pl.DataFrame],
+    options: Options,
+    batch_rows: int = BATCH_ROWS,
 ) -> list[Plan]:
-    """Look at each log; when rows by themselves break the contract, raise a DataError.
+    """Decide how each log is worked on; when rows by themselves break the contract, raise a DataError.
 
     found: what the check of the other tables found, so that one message tells everything.
     """
-    plans = [Plan(log, prove_sorted(log, options), batch_rows) for log in logs]
+    plans = [Plan(log, layout, batch_rows) for log, layout in zip(logs, layouts, strict=True)]
     if options.on_bad_rows == "error":
         bad = [f for plan in plans if plan.layout.units is None for f in find_offenders(plan.log, options)]
         findings.raise_errors(findings.merge([*found, *bad]))

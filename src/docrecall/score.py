@@ -15,6 +15,7 @@ from docrecall import findings
 from docrecall.accounting import Accounting
 from docrecall.contract.known import Known, check_known
 from docrecall.contract.needs import Needs, needs_of
+from docrecall.contract.overlap import near_documents
 from docrecall.contract.schema import settle
 from docrecall.decisions import Decisions, decided
 from docrecall.errors import UsageError
@@ -26,8 +27,8 @@ from docrecall.measures.grammar import Cut, Measure, parse_all
 from docrecall.measures.registry import DEFAULT_MEASURES
 from docrecall.memory import check_tables, describe, expect, fit, parse_bytes
 from docrecall.options import Options
-from docrecall.parallel import in_order
-from docrecall.plan import BATCH_ROWS, Plan, batches, make_plans, orders_disagree
+from docrecall.parallel import ahead, in_order
+from docrecall.plan import BATCH_ROWS, Plan, batches, layouts_of, make_plans, orders_disagree
 from docrecall.scores import Scores
 from docrecall.slices import Tags
 from docrecall.sources.inputs import Inputs
@@ -199,8 +200,13 @@ def _planned(
     """Check the tables that are held whole, look at the logs, and decide how they are worked on."""
     if work.memory is not None:
         check_tables(settled.inputs, work.memory)
+    layouts = None
+    if work.memory is None and not {"documents", "chunks"} & settled.inputs.tables.keys():
+        # Hits are read as they stand then, so how they lie can be seen while labels are read. It takes more memory.
+        layouts = ahead(layouts_of, settled.inputs.logs, options)
     known = check_known(settled.inputs, settled.needs, options)
-    plans = make_plans(known.logs, known.findings, options, work.batch_rows)
+    layouts = layouts or partial(layouts_of, known.logs, options)
+    plans = make_plans(known.logs, layouts(), known.findings, options, work.batch_rows)
     if work.memory is not None:
         plans = fit(plans, expect(known, plans, n_measures, on_disk=on_disk), work.memory)
     return known, plans
@@ -221,6 +227,7 @@ def evaluate(
     beside = [c for c, there in zip(BESIDE, (known.labels.weighted, known.labels.has_index), strict=True) if there]
     ledger, decisions, accounting = Ledger(inputs, known, options), Decisions(), Accounting()
     ledger.findings += [f for plan in plans for f in orders_disagree(plan.log, options, plan.batch_rows)]
+    near = partial(near_documents, known) if work.memory is not None else ahead(near_documents, known)
     frames: list[pl.DataFrame] = []
 
     def kernel(batch: Batch) -> tuple[Batch, BatchScores | None]:
@@ -261,7 +268,7 @@ def evaluate(
     accounting.note_runs(ledger.runs)
     decisions.note_runs(ledger.runs)
     account = accounting.table()
-    ledger.cross_check(account, measures)
+    ledger.cross_check(account, measures, near)
     inputs.check_unchanged()
     if folder is None:
         units = sorted_by(pl.concat(frames), key)
@@ -278,11 +285,11 @@ def evaluate(
         rejected=ledger.rejected_rows(),
         options=options,
         inputs=inputs.fingerprints(),
-        labels=label_digests(known.labels),
         versions=VERSIONS,
         _per_query=per_query,
         _decided=told,
         _tags=Tags.of(inputs.tables, options),
+        _digests=partial(label_digests, known.labels),
         _match=partial(_matches, inputs, known, options, work.batch_rows),
         _find=partial(find_documents, inputs, known, options, work.batch_rows),
         _again=partial(_again, inputs, options, work),

@@ -42,7 +42,6 @@ class Scores(Displayed):
       set aside; without rows when there are none.
     options: the policies, with a digest.
     inputs: table, run, file, format, mapping, columns, rows, bytes and mtime_ns of everything that was read.
-    labels: a digest of the labels (qrels) and one of the passages (evidence), where there are any.
     versions: of docrecall and polars. Runs can be compared where labels and versions agree.
     opened: the tables themselves, for what needs another look at them; None after `load`.
     intervals: what `summary()` without arguments shows; other than by default only where the command was told so.
@@ -56,11 +55,11 @@ class Scores(Displayed):
     rejected: pl.LazyFrame
     options: Options
     inputs: list[dict[str, Any]] = field(repr=False)
-    labels: Mapping[str, str]
     versions: Mapping[str, str]
     _per_query: pl.DataFrame | FileRef = field(repr=False)
     _decided: pl.DataFrame | FileRef = field(repr=False)
     _tags: Tags = field(repr=False)
+    _digests: Callable[[], Mapping[str, str]] = field(repr=False)
     _match: Callable[[], pl.DataFrame] | None = field(repr=False)
     _find: Callable[[Sequence[Cut]], pl.DataFrame] | None = field(repr=False)
     _again: Callable[[Sequence[Measure]], Scores] | None = field(repr=False)
@@ -87,6 +86,11 @@ class Scores(Displayed):
         """Whether a table was given, with some columns in all of its files."""
         found = [entry for entry in self.inputs if entry["table"] == table]
         return bool(found) and all(set(columns) <= set(entry["columns"]) for entry in found)
+
+    @cached_property
+    def labels(self) -> Mapping[str, str]:
+        """A digest of the labels (qrels) and one of the passages (evidence), where there are any."""
+        return self._digests()
 
     @property
     def key(self) -> list[str]:

@@ -138,9 +138,10 @@ HEAVY = (
         ),
         ("from docrecall.cli import main; main(['--help'])", ()),
         ("from docrecall.cli import main; main(['measures'])", ()),
+        ("import docrecall as d; d.score(d_hits, d_qrels, 'doc_recall@3docs')", ("cyclopts", "rich")),
         ("import docrecall.reference", ()),
     ],
-    ids=["import", "score", "--help", "measures", "reference"],
+    ids=["import", "score", "--help", "measures", "documents", "reference"],
 )
 def test_nothing_heavy_is_loaded(code: str, also: tuple[str, ...]) -> None:
     """The package, the scoring of frames and the first commands load none of the optional or heavy packages."""
