@@ -202,7 +202,8 @@ def _lists(docs: pl.Series, offsets: Ints) -> pl.Series:
     """Cut ids into lists at offsets that rise from 0 to their number, without copying one id."""
     # The newest Arrow layout is the one that polars has in memory; older ones cost a copy of every string.
     values = docs.rechunk().to_arrow(compat_level=pl.CompatLevel.newest())
-    return pl.Series(pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), values))
+    # Not pa.array, which imports pandas where it is installed: half a second.
+    return pl.Series(pa.LargeListArray.from_arrays(pl.Series(offsets, dtype=pl.Int64).to_arrow(), values))
 
 
 def match(
