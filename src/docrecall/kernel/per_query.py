@@ -158,7 +158,7 @@ def _values(counted: _Counted, measure: Measure, scored: np.ndarray) -> pl.Serie
     return pl.Series(str(measure), np.where(scored, formula, np.nan), nan_to_null=True)
 
 
-def _with_values(units: pl.DataFrame, values: Sequence[pl.Series]) -> pl.DataFrame:
+def _with_values(units: pl.DataFrame, values: list[pl.Series]) -> pl.DataFrame:
     """The units of the universe with their values; columns as in `BatchScores`."""
     told = units.select(*unit_key(units.columns), "status", "n_hits", "n_judged")
     # Not with_columns: an expression for each of many measures takes longer than their values.
