@@ -3,8 +3,8 @@
 A batch stands in a folder of its own, which gets its name when all of it is written. Kept is what the account and the
 sums are made of, so that taking in a batch again from disk ends in the same state as scoring it. Values go straight to
 the files of results while batches come in the order of the key. Until their row group is written they stand beside
-their batch, as they are in memory; but not where few batches fill a row group, which then are scored again. From the
-first batch on that is not in order, each keeps its units in a file of its own, and all are merged at the end.
+their batch; where few batches fill a row group, those of the one that begins the next, and the others are scored again.
+From the first batch on that is not in order, each keeps its units in files of its own, and all are merged at the end.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from docrecall import findings
+from docrecall import findings, rowgroups
 from docrecall.decisions import decided
 from docrecall.kernel.batch import Batch
 from docrecall.kernel.per_query import BatchScores
 from docrecall.merge import Key, in_order
-from docrecall.rowgroups import MOST, RowGroups
+from docrecall.rowgroups import RowGroups
 from docrecall.tables import sorted_by
 
 PER_QUERY = "per_query.parquet"
 DECIDED = "decided.parquet"
 _VALUES = "values.arrow"
-_MOST_BESIDE = MOST // 8  # units of a batch whose values stand beside it; of larger ones few fill a row group
+_FEW = 8  # batches that fill a row group, below which they are rather scored again than kept twice
 _RECORD = "record.json"
 _SIZES = "sizes.json"
 _FRAMES = (
@@ -94,6 +94,8 @@ class Journal:
             return
         folder = self._folder / (f"last-{len(self._aside):06}" if batch is None else "next")
         folder.mkdir()
+        if not (follows or self._aside):
+            self._results.flush()  # nothing follows any more, and whether values stand beside batches is not asked
         sums = {} if follows else {name: _put(folder / name, rows) for name, rows in self._columns.of(units).items()}
         if batch is None:
             self._aside.append(folder)
@@ -105,8 +107,9 @@ class Journal:
             "batch_findings.arrow": findings.merge(batch.findings),
             "gold_chunks.arrow": scores.gold_chunks,
             "findings.arrow": findings.merge(scores.findings),
-            **({_VALUES: units.select(self._columns.measures)} if follows and units.height <= _MOST_BESIDE else {}),
         }
+        if follows and self._stand_beside(units.height):
+            frames[_VALUES] = units.select(self._columns.measures)
         sums |= {name: _put(folder / name, frame) for name, frame in frames.items()}
         record = {name: getattr(scores, name) for name in _COUNTS}
         record |= {"read": batch.read, "duplicates": batch.duplicates, "rows": units.height if follows else None}
@@ -173,6 +176,11 @@ class Journal:
         written = self._results.rows
         while written and self._values and self._values[0][0] <= written:
             self._values.popleft()[1].unlink(missing_ok=True)
+
+    def _stand_beside(self, n: int) -> bool:
+        """Whether values of n units are kept beside their batch: where few fill a row group, if it ends within."""
+        most = rowgroups.MOST
+        return n * _FEW <= most or self._rows // most != (self._rows + n) // most
 
     def _note(self, units: pl.DataFrame) -> None:
         self._rows += units.height
@@ -242,7 +250,7 @@ def _put(path: Path, frame: pl.DataFrame) -> int:
     if path.suffix == ".parquet":
         frame.write_parquet(content, compression="lz4")
     else:
-        frame.write_ipc(content)
+        frame.write_ipc(content, compression="lz4")
     path.write_bytes(content.getbuffer())
     return zlib.crc32(content.getbuffer())
 

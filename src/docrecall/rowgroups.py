@@ -99,12 +99,16 @@ class RowGroups:
         while self._height() >= MOST:
             self._put(MOST)
 
-    def close(self) -> dict[str, Path]:
-        """Write the rows that are left, and the footers. Returns where the files are."""
+    def flush(self) -> None:
+        """Write the rows that are left as a last, smaller row group; without any rows an empty one."""
         self._wait()
         if self._height() or not self.groups:
             self._put(self._height())
             self._wait()
+
+    def close(self) -> dict[str, Path]:
+        """Write the rows that are left, and the footers. Returns where the files are."""
+        self.flush()
         self._thread.shutdown()
         paths = {name: self._folder / name for name in self.groups[0].ends}
         for name, path in paths.items():
