@@ -195,7 +195,7 @@ class Journal:
         while (folder := self._folder / f"{len(found):06}").is_dir():
             try:
                 entry = _Done.of(folder)
-            except (OSError, ValueError, KeyError, TypeError):
+            except (OSError, ValueError, KeyError, TypeError, AttributeError):
                 break  # names are there and contents are not: the machine stopped, not only the run
             if not all(entry.has(name) for name in entry.sums if name != _VALUES):
                 break

@@ -41,7 +41,7 @@ class Group(NamedTuple):
 
     @classmethod
     def loads(cls, text: str) -> Self:
-        """Read what `dumps` gave. Raises ValueError, KeyError or TypeError for anything else."""
+        """Read what `dumps` gave. Raises ValueError, KeyError, TypeError or AttributeError for anything else."""
         found = json.loads(text)
         footers = {name: base64.b64decode(footer) for name, footer in found["footers"].items()}
         return cls(int(found["rows"]), found["ends"], found["sums"], footers)
@@ -73,7 +73,7 @@ class RowGroups:
             try:
                 group = Group.loads(record.read_text(encoding="utf-8"))
                 whole = all(zlib.crc32(data) == group.sums[name] for name, data in self._data(found, group))
-            except (OSError, ValueError, KeyError, TypeError):
+            except (OSError, ValueError, KeyError, TypeError, AttributeError):
                 break  # names are there and contents are not: the machine stopped, not only the run
             if not whole:
                 break
@@ -82,10 +82,12 @@ class RowGroups:
 
     def take_over(self, groups: Sequence[Group]) -> None:
         """Go on after some row groups that are written, with copies: the files may be those of finished results too."""
-        for left in self._folder.glob("*.json"):
-            if left.name >= self._record(len(groups)).name:
+        ends = groups[-1].ends if groups else {}
+        kept = {*ends, *(self._record(number).name for number in range(len(groups)))}
+        for left in self._folder.iterdir():
+            if left.name not in kept:
                 left.unlink()
-        for name, end in (groups[-1].ends if groups else {}).items():
+        for name, end in ends.items():
             aside = self._folder / "next"
             shutil.copyfile(self._folder / name, aside)
             os.truncate(aside, end)

@@ -59,7 +59,11 @@ class OutputFolder(StagedFolder):
         """
         with named(self.target):
             self._journal = Journal(self.staging / "batches", columns)
-            return self._journal.sizes(planned), self._journal.again()
+            return self._journal.sizes(planned), self._taken_over(self._journal)
+
+    def _taken_over(self, journal: Journal) -> Iterator[tuple[Batch, BatchScores]]:
+        with named(self.target):
+            yield from journal.again()
 
     def add(self, scores: BatchScores, batch: Batch | None = None) -> None:
         """Write the scores of a batch. batch: where it came from, if a later run may go on after it."""

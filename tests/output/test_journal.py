@@ -100,18 +100,26 @@ def test_any_batch_may_be_the_last(
             assert until - 3 <= done <= until
 
 
-def test_killed_while_it_ends(tmp_path: Path) -> None:
-    """A run that had begun to put results in place goes on, and leaves alone what has another name by then."""
-    folder = tmp_path / "run"
-    run(folder, scattered=False)
-    published = tmp_path / "published"
-    (folder / "files" / PER_QUERY).rename(published)
-    before = published.read_bytes()
+@pytest.mark.parametrize("lost", [None, "rows", "batches"])
+@pytest.mark.parametrize("scattered", [False, True], ids=["in order", "scattered"])
+def test_killed_while_it_ends(scattered: bool, lost: str | None, tmp_path: Path) -> None:
+    """A run that died after its results were put in place goes on, and never writes into what was published."""
+    folder, published = tmp_path / "run", tmp_path / "published"
+    run(folder, scattered)
+    (folder / "files").rename(published)
+    before = {path.name: path.read_bytes() for path in published.iterdir()}
+    if lost == "rows":
+        for record in (folder / "rows").glob("*.json"):
+            record.unlink()
+    elif lost == "batches":
+        shutil.rmtree(folder / "batches" / "000000")
 
-    assert run(folder, scattered=False) == len(batches(scattered=False))
-    assert content(folder)[PER_QUERY] == before
-    run(folder, scattered=False, until=1)
-    assert published.read_bytes() == before
+    done = run(folder, scattered)
+
+    assert lost or done == len(batches(scattered))
+    assert content(folder) == before
+    assert {path.name: path.read_bytes() for path in published.iterdir()} == before
+    assert not any(path.samefile(published / path.name) for path in (folder / "files").iterdir())
 
 
 @pytest.mark.parametrize("damage", ["row group", "record", "values", "batch"])
