@@ -55,6 +55,7 @@ def main() -> int:
     slices(np.random.default_rng([given.seed, 1]), samples, given.resamples)
     few_units(np.random.default_rng([given.seed, 2]), samples, given.resamples)
     uneven_slices(np.random.default_rng([given.seed, 3]), samples, given.resamples)
+    binned(np.random.default_rng([given.seed, 4]), samples, given.resamples)
     return 0
 
 
@@ -203,6 +204,25 @@ def few_units(rng: np.random.Generator, samples: int, resamples: int) -> None:
             found = stats.bootstrap_mean(gaps, counts=counts, resamples=resamples, seed=number)
             gaps_ += verdict(found, truth) == "covered"
         print(f"| {n} | 0.6 | {100 * means_ / samples:.1f} | {truth:.2g} | {100 * gaps_ / samples:.1f} |", flush=True)
+
+
+def binned(rng: np.random.Generator, samples: int, resamples: int) -> None:
+    """Coverage where no two values are equal and there are so many that resamples are drawn from bins."""
+    print("\n| n | no two values equal | mean | covered | too high | too low | goal 93-97 |")
+    print("|--:|---|--:|--:|--:|--:|---|")
+    n = 6000
+    for a, b in ((0.1, 2.0), (0.3, 0.3), (5.0, 0.3)):
+        seen: Counter[str] = Counter()
+        for number in range(samples):
+            found = stats.bootstrap_mean(rng.beta(a, b, n), resamples=resamples, seed=number, unit_range=True)
+            seen[verdict(found, a / (a + b))] += 1
+        row(f"{n} | measure, beta({a:g}, {b:g}) | {a / (a + b):.2g}", seen, samples, goal=True)
+    for tail in (0.5, 1.0):
+        seen, truth = Counter(), float(np.exp(tail**2 / 2))
+        for number in range(samples):
+            found = stats.bootstrap_mean(rng.lognormal(0, tail, n), resamples=resamples, seed=number)
+            seen[verdict(found, truth)] += 1
+        row(f"{n} | differences, lognormal({tail:g}) | {truth:.2g}", seen, samples, goal=True)
 
 
 def verdict(found: stats.Interval, truth: float) -> str:

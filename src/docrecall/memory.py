@@ -19,6 +19,7 @@ from docrecall.contract.known import Known
 from docrecall.errors import UsageError
 from docrecall.parallel import WORKERS
 from docrecall.plan import Plan
+from docrecall.rowgroups import MOST
 from docrecall.sources.inputs import Inputs
 from docrecall.sources.table import Table, collect
 
@@ -41,11 +42,12 @@ _WAYS = {
 
 
 class Expected(NamedTuple):
-    """What a run holds, in bytes: now, for its results, and for each row in the works."""
+    """What a run holds, in bytes: now, for its results, and for each row in the works. on_disk: results are written."""
 
     now: int
     results: int
     per_row: int
+    on_disk: bool = False
 
     def peak(self, batch_rows: int) -> int:
         """The most that is likely to be held at a time."""
@@ -79,8 +81,9 @@ def fit(plans: Sequence[Plan], expected: Expected, bound: int) -> list[Plan]:
     rows = left // (expected.per_row * WORKERS)
     if rows < min(_LEAST_ROWS, max((plan.log.n_rows for plan in plans), default=0)):
         least = expected.peak(_LEAST_ROWS)
-        on_disk = "" if not expected.results else f", {_said(expected.results)} of it for results: --out writes them"
-        raise UsageError(f"memory={_said(bound)} is too little: this run needs about {_said(least)}{on_disk}.")
+        held = expected.results and not expected.on_disk
+        results = f", {_said(expected.results)} of it for results: --out writes them" if held else ""
+        raise UsageError(f"memory={_said(bound)} is too little: this run needs about {_said(least)}{results}.")
     return [plan._replace(batch_rows=max(1, min(plan.batch_rows, int(rows)))) for plan in plans]
 
 
@@ -93,12 +96,13 @@ def expect(known: Known, plans: Sequence[Plan], n_measures: int, *, on_disk: boo
     """
     sizes = [_row_bytes(plan.log) * (1 if plan.layout.units is not None else _UNSORTED) for plan in plans]
     units = sum(len(p.layout.units) if p.layout.units is not None else p.log.n_rows // 20 for p in plans)
-    kept = 0 if on_disk else units * (3 * 16 + 8 * (n_measures + 5)) * 2  # the batches, and all of them in order
+    # The batches, and all of them in order; on disk, the row group that is encoded and the one that is filled.
+    kept = (min(units, MOST) if on_disk else units) * (3 * 16 + 8 * (n_measures + 5)) * 2
     labels = known.labels
     frames = [labels.qrels, labels.evidence, labels.queries, labels.requests]
     frames += [check.rows for check in known.checks.values()] + [plan.layout.units for plan in plans]
     held = _BARE + int(1.2 * sum(frame.estimated_size() for frame in frames if frame is not None))
-    return Expected(min(held, _resident()), kept, max(sizes, default=_ROW_BYTES))
+    return Expected(min(held, _resident()), kept, max(sizes, default=_ROW_BYTES), on_disk)
 
 
 def _row_bytes(log: Table) -> int:

@@ -20,6 +20,7 @@ from docrecall.contract.schema import settle
 from docrecall.decisions import Decisions, decided
 from docrecall.errors import UsageError
 from docrecall.fingerprints import VERSIONS, label_digests
+from docrecall.journal import Columns
 from docrecall.kernel.batch import Batch
 from docrecall.kernel.per_query import BatchScores, found_batch, match_batch, score_batch
 from docrecall.ledger import Ledger, every_batch
@@ -250,7 +251,7 @@ def evaluate(
 
     again: Iterable[tuple[Batch, BatchScores]] = ()
     if folder is not None:
-        sizes, again = folder.again([plan.batch_rows for plan in plans])
+        sizes, again = folder.again([plan.batch_rows for plan in plans], Columns(key, names, beside))
         plans = [plan._replace(batch_rows=size) for plan, size in zip(plans, sizes, strict=True)]
     n_done = 0
     for batch, done in again:
@@ -275,7 +276,7 @@ def evaluate(
         per_query: Any = units.select(*key, "status", "n_hits", *names)
         told: Any = decided(units.lazy(), key, beside).collect()
     else:
-        per_query, told = folder.finish_units(key, names, beside)
+        per_query, told = folder.finish_units()
     return Scores(
         measures=tuple(names),
         accounting=account,

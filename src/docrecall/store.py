@@ -5,22 +5,19 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import polars as pl
 
 from docrecall.contract.rules import none_rejected
-from docrecall.decisions import decided
 from docrecall.errors import InputError
 from docrecall.fingerprints import VERSIONS
-from docrecall.journal import Journal
+from docrecall.journal import DECIDED, PER_QUERY, Columns, Journal
 from docrecall.kernel.batch import Batch
 from docrecall.kernel.per_query import BatchScores
-from docrecall.merge import in_order
 from docrecall.options import Options
 from docrecall.report.structured import SCHEMA_VERSION, as_document
 from docrecall.scores import ROWS_SCHEMA, Scores
@@ -31,61 +28,55 @@ from docrecall.sources.mapping import parse_mapping
 from docrecall.staging import MANIFEST, StagedFolder, as_json, fingerprint, named, read_sealed
 from docrecall.summary import Intervals
 
-PER_QUERY = "per_query.parquet"
-DECIDED = "decided.parquet"
 REJECTED = "rejected.parquet"
 SLICES = "slices.parquet"
 _FRAMES = ("summary", "accounting", "findings", "decisions")
 _OURS = {MANIFEST, PER_QUERY, DECIDED, REJECTED, SLICES, "summary.json", *(f"{name}.parquet" for name in _FRAMES)}
-_ROW_GROUP = 1 << 18
 RESULTS = "results"  # the key of a manifest that stands for results in a folder below
 
 
 class OutputFolder(StagedFolder):
     """A folder for scores. Batches are written aside as they come; `commit` puts everything in place."""
 
+    _journal: Journal | None = None
+
     def __init__(
         self, path: str | os.PathLike[str], about: Mapping[str, Any] | None = None, home: Path | None = None
     ) -> None:
         """about, home: see `StagedFolder`."""
         super().__init__(path, _OURS.__contains__, about, home)
-        with named(self.target):
-            try:
-                self._journal = Journal(self.staging / "batches")
-            except OSError as error:
-                self.__exit__(type(error))
-                raise
 
-    def again(self, planned: list[int]) -> tuple[list[int], Iterator[tuple[Batch, BatchScores]]]:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._journal is not None:
+            self._journal.stop()
+        super().__exit__(kind)
+
+    def again(self, planned: list[int], columns: Columns) -> tuple[list[int], Iterator[tuple[Batch, BatchScores]]]:
         """Give the sizes of batches to work with, and those batches that a killed run had done before this one.
 
         planned: the sizes for each log; those of the earlier run stand, or its batches would not be parts of this one.
+        columns: what of units is written.
         """
         with named(self.target):
-            return self._journal.sizes(planned), self._journal.again()
+            self._journal = Journal(self.staging / "batches", columns)
+            return self._journal.sizes(planned), self._taken_over(self._journal)
+
+    def _taken_over(self, journal: Journal) -> Iterator[tuple[Batch, BatchScores]]:
+        with named(self.target):
+            yield from journal.again()
 
     def add(self, scores: BatchScores, batch: Batch | None = None) -> None:
-        """Write the scores of a batch aside. batch: where it came from, if a later run may go on after it."""
+        """Write the scores of a batch. batch: where it came from, if a later run may go on after it."""
+        assert self._journal is not None
         with named(self.target):
             self._journal.add(scores, batch)
 
-    def finish_units(self, key: list[str], measures: list[str], beside: list[str]) -> tuple[FileRef, FileRef]:
-        """Bring the batches together, sorted by key, one row group at a time; the bytes do not depend on batches.
-
-        beside: columns that stand with the decisions. Returns where scores and decisions stand for now.
-        """
+    def finish_units(self) -> tuple[FileRef, FileRef]:
+        """Bring the batches together, sorted by key. Returns where scores and decisions stand for now."""
+        assert self._journal is not None
         with named(self.target):
-            columns = [*key, "status", "n_hits", *measures]
-            units = pl.scan_parquet(self._journal.pieces, glob=False)
-            per_query, told = units.select(columns).collect_schema(), decided(units, key, beside).collect_schema()
-            with (
-                _RowGroups(self.files / PER_QUERY, per_query) as first,
-                _RowGroups(self.files / DECIDED, told) as second,
-            ):
-                for rows in in_order(self._journal.pieces, key):
-                    first.add(rows.select(columns))
-                    second.add(decided(rows.lazy(), key, beside).collect())
-            return FileRef.of(str(self.files / PER_QUERY)), FileRef.of(str(self.files / DECIDED))
+            paths = self._journal.finish(self.files)
+            return FileRef.of(str(paths[PER_QUERY])), FileRef.of(str(paths[DECIDED]))
 
     def commit(self, scores: Scores) -> Scores:
         """Write the rest, sync everything, and put it in place. Returns the scores, which now stand there."""
@@ -203,43 +194,3 @@ def _manifest(scores: Scores) -> dict[str, Any]:
         "inputs": scores.inputs,
         "rows": scores.rows.to_dicts(),
     }
-
-
-class _RowGroups:
-    """A Parquet file of frames put end to end, in row groups of one size, whatever the sizes of the frames.
-
-    One row group is encoded while the next one is brought together.
-    """
-
-    def __init__(self, path: Path, schema: pl.Schema) -> None:
-        import pyarrow.parquet as pq  # noqa: PLC0415 - a third of a second that runs without `out` need not pay
-
-        self._waiting = pl.DataFrame(schema=schema)
-        arrow = self._waiting.to_arrow().schema
-        self._writer = pq.ParquetWriter(path, arrow, compression="zstd", write_page_checksum=True)
-        self._thread = ThreadPoolExecutor(1)
-        self._going: Future[None] | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        with self._writer, self._thread:  # the thread is done before the file is closed
-            if kind is None:
-                self._put(self._waiting)
-                self._wait()
-
-    def add(self, frame: pl.DataFrame) -> None:
-        self._waiting = pl.concat([self._waiting, frame])
-        while self._waiting.height >= _ROW_GROUP:
-            self._put(self._waiting.head(_ROW_GROUP))
-            self._waiting = self._waiting.slice(_ROW_GROUP)
-
-    def _put(self, rows: pl.DataFrame) -> None:
-        self._wait()
-        arrow = rows.rechunk().to_arrow()  # pages end where chunks do, and these differ with the sizes of batches
-        self._going = self._thread.submit(self._writer.write_table, arrow, row_group_size=_ROW_GROUP)
-
-    def _wait(self) -> None:
-        if self._going is not None:
-            self._going.result()

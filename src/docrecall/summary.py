@@ -222,13 +222,21 @@ class _Slice(NamedTuple):
     @classmethod
     def of(cls, run: PartedRun, values: Floats, places: Ints | None) -> _Slice:
         at = slice(None) if places is None else places
-        here = ~np.isnan(values[at])
-        found = values[at][here]
+        found = values[at]
+        here: Any = ~np.isnan(found)
+        here = slice(None) if here.all() else here  # which copies nothing
+        found = found[here]
         weights = None if run.units.weights is None else run.units.weights[at][here]
         if not len(found) or (weights is not None and not (weights > 0).any()):
             return cls(found, weights, None)
         clusters = None if run.clusters is None else run.clusters[at][here]
         return cls(found, weights, stats.Sample.of(found, weights=weights, clusters=clusters))
+
+    def mean(self) -> tuple[float | None, float | None]:
+        """As `mean_of`; what the sample has counted already is not added up again, one value at a time."""
+        if self.sample is None or self.weights is not None or self.sample.n < len(self.values):
+            return mean_of(self.values, self.weights)
+        return self.sample.mean, float(self.sample.n)
 
 
 def _rows(run: PartedRun, measure: str, parting: Parting, how: How, *, tested: bool) -> Iterator[dict[str, Any]]:
@@ -241,7 +249,7 @@ def _rows(run: PartedRun, measure: str, parting: Parting, how: How, *, tested: b
     ps = _ps([found.sample for found in slices], judged, how) if tested else []
     for number, (places, found) in enumerate(zip(run.slices.places, slices, strict=True)):
         at = slice(None) if places is None else places
-        mean, n_eff = mean_of(found.values, found.weights)
+        mean, n_eff = found.mean()
         low, high, method = None, None, None
         if judged[number] and found.sample is not None:
             interval = stats.bootstrap_mean(found.sample, unit_range=limited, **how._asdict())

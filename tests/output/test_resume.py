@@ -124,7 +124,7 @@ def test_a_damaged_record_ends_what_is_taken_over(tables: dict[str, Path], tmp_p
     killed(tables, tmp_path / "out", 9)
     (left,) = unfinished(tmp_path)
     (left / "batches" / "000004" / "record.json").write_text("")
-    (left / "batches" / "000006" / "units.parquet").write_bytes(b"")
+    (left / "batches" / "000006" / "units.arrow").write_bytes(b"")
     run(tables, tmp_path / "out")
     assert content(tmp_path / "out") == content(tmp_path / "clean")
 

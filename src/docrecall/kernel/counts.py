@@ -97,10 +97,7 @@ class CutCounts:
 
     @cached_property
     def first_place(self) -> Ints:
-        steps, out = self.placed.relevant_steps, np.zeros(self.f.n_units, dtype=np.int64)
-        some = np.flatnonzero(self.found)
-        out[some] = steps.place[steps.begin[some]]
-        return out
+        return self.placed.relevant_steps.first(self.found)
 
     @cached_property
     def precision_sum(self) -> Floats:

@@ -60,11 +60,8 @@ def score_batch(batch: Batch, labels: Labels, measures: Sequence[Measure], optio
     units = units.with_columns(_decided(units, matched, labels, options))
     scored = (units["status"] == "scored").to_numpy()
     counted = _Counted(matched, options)
-    values = units.with_columns(_values(counted, measure, scored) for measure in measures)
-    key = unit_key(units.columns)
-    others = ("weight", "answered", "gold", "ceiling")
     inside, hit = pl.col("listed"), pl.col("n_hits") > 0
-    sums = values.select(
+    sums = units.select(
         outside=pl.col("n_hits").filter(~inside).sum(),
         labelled_hit_units=(inside & hit & (pl.col("n_judged") > 0)).sum(),
         hit_units=(inside & hit).sum(),
@@ -73,10 +70,10 @@ def score_batch(batch: Batch, labels: Labels, measures: Sequence[Measure], optio
     ).row(0, named=True)
     return BatchScores(
         **sums,
-        units=values.filter(inside).select(*key, "status", "n_hits", "n_judged", *map(str, measures), *others),
+        units=_with_values(units, [_values(counted, measure, scored) for measure in measures]),
         n_matches=int(np.count_nonzero(np.bincount(matched.hit_target[matched.met]))),
-        gold_chunks=_gold_chunks(values, counted) if passages else _NO_GOLD,
-        findings=[*_count(values), *(_narrow_gaps(values, counted, measures) if passages else [])],
+        gold_chunks=_gold_chunks(units, counted) if passages else _NO_GOLD,
+        findings=[*_count(units), *(_narrow_gaps(units, counted, measures) if passages else [])],
     )
 
 
@@ -159,6 +156,14 @@ class _Counted:
 def _values(counted: _Counted, measure: Measure, scored: np.ndarray) -> pl.Series:
     formula: Floats = REGISTRY[measure.name].formula(counted.under(measure), **measure.arguments)
     return pl.Series(str(measure), np.where(scored, formula, np.nan), nan_to_null=True)
+
+
+def _with_values(units: pl.DataFrame, values: list[pl.Series]) -> pl.DataFrame:
+    """The units of the universe with their values; columns as in `BatchScores`."""
+    told = units.select(*unit_key(units.columns), "status", "n_hits", "n_judged")
+    # Not with_columns: an expression for each of many measures takes longer than their values.
+    whole = told.hstack(values).hstack(units.select("weight", "answered", "gold", "ceiling").get_columns())
+    return whole if units["listed"].all() else whole.filter(units["listed"])
 
 
 def with_status(units: pl.DataFrame, matched: Matched, options: Options) -> pl.DataFrame:

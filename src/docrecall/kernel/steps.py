@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -51,12 +52,22 @@ class Steps:
         taken = self.unit if k is None or self.reach is None else self.unit[self.reach <= k]
         return np.bincount(taken, minlength=n_units)
 
+    def first(self, n: Ints) -> Ints:
+        """The position of the first term of each unit; 0 where n, how many of its terms are taken, is 0."""
+        return np.where(n > 0, self._firsts, 0)
+
+    @cached_property
+    def _firsts(self) -> Ints:
+        return np.append(self.place, 0)[self.begin]
+
     def total(self, n: Ints) -> Floats:
         """The sum of the first n terms of each unit."""
-        out = np.zeros(len(n))
-        some = np.flatnonzero(n)
-        out[some] = self.running[self.begin[some] + n[some] - 1]
-        return out
+        # Of the places that stand for no term, the last one is behind all terms and every other is another unit's.
+        return np.where(n > 0, self._sums[self.begin + n - 1], 0.0)
+
+    @cached_property
+    def _sums(self) -> Floats:
+        return np.append(self.running, 0.0)
 
 
 class Ideal:

@@ -162,6 +162,6 @@ class Definition:
 
 def ratio(part: Ints, whole: Ints, empty: float = np.nan) -> Floats:
     """Divide integer by integer, once; where there is nothing to divide by, the value is `empty`."""
-    out = np.full(len(part), empty)
-    np.divide(part, whole, out=out, where=whole > 0)
-    return out
+    found: Floats = part / np.maximum(whole, 1)
+    found[whole <= 0] = empty
+    return found

@@ -25,7 +25,7 @@ def floats(name: str, given: npt.ArrayLike) -> Floats:
         found = array.astype(np.float64, copy=False) + 0.0  # an array of its own, which may be sorted in place
     except (TypeError, ValueError) as error:
         raise UsageError(f"{name} holds something that is no number.") from error
-    bad = int(found.size - np.isfinite(found).sum())
+    bad = found.size - np.count_nonzero(np.isfinite(found))
     if bad:
         raise UsageError(f"{name} holds {bad} of {found.size} values that are NaN, null or infinite. Leave them out.")
     return found

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from math import sqrt
+
 import numpy as np
 
 from docrecall.measures.definition import Floats, Ints
 from docrecall.stats.sample import Sample
 from docrecall.stats.streams import SPARSE, blocks, strips
 
-_BINS, _FEW_BINS = 128, 48  # of each kind
+_BINS, _FEW_BINS = 128, 24  # of each kind
 _LARGE = 20_000
 _MANY = 5_000  # units from which on drawing from bins is cheaper than drawing indices
 
@@ -47,9 +49,10 @@ def _ratio(totals: Floats, weights: Floats | None, n: int) -> Floats:
 def thinned(sample: Sample) -> Sample:
     """Put many distinct units of a large sample into bins, each at the mean of what is in it.
 
-    The mean stays and the variance loses what is inside the bins: some thousandths at most; resampling adds more. Bins
-    of equal width keep long tails apart, and bins of equal counts the bulk beside them. Units of uneven weight take
-    some 250 bins, others some 100. They are binned by their pull on the mean, which decides to the first order.
+    Bins of equal width keep long tails apart, and bins of equal counts the bulk beside them. Mean and variance stay:
+    for what they lose inside the bins, some thousandths, these are moved apart. Not where weights are uneven; such
+    units take some 250 bins, others some 40, and lose less. They are binned by their pull on the mean, which decides
+    to the first order.
     """
     most = _FEW_BINS if sample.is_plain else _BINS
     if not is_large(sample.counts, _MANY, most):
@@ -61,7 +64,15 @@ def thinned(sample: Sample) -> Sample:
     sizes: Ints = np.add.reduceat(counts, starts)
     totals = np.add.reduceat(sample.totals[order] * counts, starts) / sizes
     weights = np.add.reduceat(sample.weights[order] * counts, starts) / sizes
+    if sample.is_plain:
+        apart, each = totals - sample.mean, sample.totals - sample.mean
+        largest = float(np.abs(each).max())  # squares of tiny or huge values are out of range
+        totals = sample.mean + apart * sqrt(_squares(each / largest, counts) / _squares(apart / largest, sizes))
     return Sample(totals, weights, sizes, sample.low, sample.high)
+
+
+def _squares(apart: Floats, counts: Ints) -> float:
+    return float((apart * apart * counts).sum())
 
 
 def bins(values: Floats, counts: Ints, n_bins: int = _BINS) -> Ints:
