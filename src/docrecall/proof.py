@@ -18,7 +18,7 @@ from docrecall.sources.table import LARGEST_RANK, Part, Table, blame, collect, d
 from docrecall.stretches import Stretches
 from docrecall.tables import unit_key
 
-_PROBE_ROWS = 4_000_000
+_PROBE_ROWS = 100_000, 4_000_000  # rows in random order show it among the first
 _PROBE_PARTS = 16
 _PROBE_BEGIN = 1_000
 _AT_ONCE = 1_000_000  # rows of small files that are read by one query
@@ -167,9 +167,11 @@ def _probe_scattered(log: Table, key: Sequence[str]) -> bool:
     part, *others = [part for part in log.parts if part.n_rows][:_PROBE_PARTS]
     new = pl.any_horizontal(pl.col(c).ne_missing(pl.col(c).shift()) for c in key)
     unit = pl.struct(key).hash().alias("unit")
-    heads = collect(log.scan([part], key).head(_PROBE_ROWS).filter(new).select(unit), [part])["unit"]
-    if heads.n_unique() < len(heads):
-        return True
+    heads = pl.Series(dtype=pl.UInt64)
+    for n_rows in _PROBE_ROWS:
+        heads = collect(log.scan([part], key).head(n_rows).filter(new).select(unit), [part])["unit"]
+        if heads.n_unique() < len(heads):
+            return True
     if not others:
         return False
     first_rows = pl.concat([log.scan([other], key).head(_PROBE_BEGIN) for other in others])
