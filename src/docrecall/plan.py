@@ -28,6 +28,8 @@ from docrecall.tables import unit_key
 
 BATCH_ROWS = 2_000_000  # whole row groups of a million rows, where they hold whole units
 
+_MOST_TURNS = 16  # of queries that begin anew, as those of the next run of a log do
+
 
 class Plan(NamedTuple):
     """How one log is worked on. batch_rows: about how many of its hits at a time."""
@@ -48,6 +50,15 @@ class Plan(NamedTuple):
     def merged(self) -> Stretches | None:
         """The stretches that are merged, if that is the way."""
         return self.layout.stretches if self.way == "merge" else None
+
+    @property
+    def by_query(self) -> bool:
+        """Whether its batches are neighbouring queries, which rise from batch to batch but for a few times."""
+        units = self.layout.units
+        if units is None:
+            return self.merged is not None and self.merged.column == "query_id"
+        queries = units["query_id"]
+        return int((queries < queries.shift()).sum()) <= _MOST_TURNS
 
     @property
     def n_shards(self) -> int:

@@ -184,7 +184,7 @@ def _about(inputs: Inputs, measures: Sequence[Measure], options: Options, work: 
 def explain(inputs: Inputs, measures: Sequence[Measure], options: Options, work: Work, *, on_disk: bool) -> list[str]:
     """Say how opened tables would be worked on, and why. Tables are checked and keys read; nothing is scored."""
     known, plans = _planned(prepare(inputs, measures, options), len(measures), options, work, on_disk=on_disk)
-    return describe(plans, expect(known, plans, len(measures), on_disk=on_disk))
+    return describe(known.labels, plans, expect(known, plans, len(measures), on_disk=on_disk))
 
 
 def prepare(inputs: Inputs, measures: Sequence[Measure], options: Options) -> Settled:
@@ -199,11 +199,20 @@ def _planned(
     """Check the tables that are held whole, look at the logs, and decide how they are worked on."""
     if work.memory is not None:
         check_tables(settled.inputs, work.memory)
-    known = check_known(settled.inputs, settled.needs, options)
+    known = check_known(settled.inputs, settled.needs, options, partial(_before_whole, settled.inputs, work))
     plans = make_plans(known.logs, known.findings, options, work.batch_rows)
+    if known.labels.in_pieces and not all(plan.by_query for plan in plans):
+        _before_whole(settled.inputs, work)
+        known = known._replace(labels=known.labels.held())
     if work.memory is not None:
         plans = fit(plans, expect(known, plans, n_measures, on_disk=on_disk), work.memory)
     return known, plans
+
+
+def _before_whole(inputs: Inputs, work: Work) -> None:
+    """Refuse, where memory is bounded, labels that do not fit, and cannot be read in pieces."""
+    if work.memory is not None:
+        check_tables(inputs, work.memory, in_pieces=False)
 
 
 def evaluate(
