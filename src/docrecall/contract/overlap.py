@@ -144,7 +144,8 @@ def near_queries(hit_queries: Sequence[pl.Series], known: Known) -> list[pl.Data
         return []
     hits = pl.concat(hit_queries)
     labels = (rows["query_id"] for rows in known.labels.qrels.frames())
-    near = _near(labels, _altered(hits), lambda ids: hits.filter(hits.is_in(ids.implode())).unique())
+    altered = pl.concat([_altered(queries) for queries in hit_queries]).unique()
+    near = _near(labels, altered, lambda ids: hits.filter(hits.is_in(ids.implode())).unique())
     return [_finding(known, "query_id", near, near)] if len(near) else []
 
 

@@ -104,7 +104,10 @@ class InPieces:
     @property
     def queries(self) -> pl.Series:
         """The queries that have rows, each once, sorted."""
-        found = [self._first.clear(), *(rows["query_id"].set_sorted().unique() for rows in self.frames())]
+        found = [
+            self._first.clear(),
+            *(rows["query_id"].set_sorted().unique(maintain_order=True) for rows in self.frames()),
+        ]
         return pl.concat(found).alias("query_id")
 
     def frames(self) -> Iterator[pl.DataFrame]:
