@@ -11,6 +11,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import docrecall as dr
+from docrecall.cli import main
 from docrecall.contract import labels as check
 from docrecall.contract import pieces
 from docrecall.contract.known import check_known
@@ -256,3 +257,30 @@ def test_sorted_labels_stay_in_their_files(tmp_path: Path, monkeypatch: pytest.M
     assert asked["unit"].unique().sort().to_list() == [0, 2]
     assert len(labels._kept) <= 4
     assert_frame_equal(labels.held().rows.select(qrels().columns), qrels())
+
+
+def test_the_plan_tells_how_labels_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where they stay in their files; and where the log does not go along with them, they do not."""
+    force(monkeypatch, 6)
+    labels = in_files(tmp_path / "qrels", qrels(), 1)[0]
+    for log, told in ((hits(), True), (shuffled(hits()), False)):
+        log.write_parquet(tmp_path / "hits.parquet")
+        asked = ["score", f"--hits={tmp_path / 'hits.parquet'}", f"--qrels={labels}", "--measure=doc_recall@3"]
+        assert main([*asked, "--explain-plan"]) == 0
+        assert ("read in pieces" in capsys.readouterr().out) == told
+
+
+@pytest.mark.parametrize(("log", "labels"), [(hits(), shuffled(qrels())), (shuffled(hits()), qrels())])
+def test_a_bound_is_kept_where_labels_have_to_be_held(
+    log: pl.DataFrame, labels: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was thought that they would stay in their files, and is found out before they are read."""
+    force(monkeypatch, 6)
+    monkeypatch.setattr("docrecall.memory.MOST_HELD", 0)
+    paths = in_files(tmp_path, labels, 1)
+    dr.score(hits(), in_files(tmp_path / "sorted", qrels(), 1), MEASURES, memory="4GB")
+    monkeypatch.setattr("docrecall.memory._LABEL_BYTES", 1 << 30)
+    with pytest.raises(dr.UsageError, match="are held whole"):
+        dr.score(log, paths, MEASURES, memory="4GB")
