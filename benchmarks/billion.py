@@ -24,7 +24,7 @@ from table import digits, millions, seconds, table, verdict
 RESULTS = HERE / "results-billion.md"
 BYTES_PER_ROW = 4  # of the log, some 2.5; and what is written for its queries
 RESULT_BYTES_PER_UNIT = 300  # results and the batches that they are made of, uncompressed
-TOLERANCE = 1e-12
+TOLERANCE = 1e-12  # for a million queries: DuckDB adds up doubles one by one, and errs by more where they are more
 GOAL_GB = 2.0
 GOAL_PER_ROW = 1.15  # times the base log
 
@@ -78,7 +78,8 @@ def bench(spec: LogSpec, repeat: int) -> dict[str, list[Run]]:
     for unit, part in zip(units, (slice(0, len(CUTS)), slice(len(CUTS), None)), strict=False):
         given = [("DuckDB", theirs[unit][0]["means"])]
         given += [("docrecall", run["means"][part]) for run in runs["ours"]]
-        same_answers(given, [f"{millions(spec.rows)} rows, recall at {k} {unit}" for k in CUTS], TOLERANCE)
+        tolerance = TOLERANCE * max(1.0, spec.n_units / 1e6)
+        same_answers(given, [f"{millions(spec.rows)} rows, recall at {k} {unit}" for k in CUTS], tolerance)
     return runs
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
 import polars as pl
 
@@ -155,8 +156,9 @@ class Ledger:
     def _share_a_query(self, queries: list[pl.Series]) -> bool:
         """Whether bad rows, which the kernel does not meet, show that both sides name queries in the same way."""
         bad = [self._known.checks[name].rejected["query_id"].drop_nulls() for name in self._label_tables]
-        labels = pl.concat([self._known.labels.qrels["query_id"], *bad])
-        return bool(pl.concat(queries).is_in(labels.implode()).any())
+        there = pl.concat(queries)
+        labels = chain(bad, (rows["query_id"] for rows in self._known.labels.qrels.frames()))
+        return any(there.is_in(some.implode()).any() for some in labels)
 
     @property
     def _label_tables(self) -> list[str]:
@@ -165,15 +167,16 @@ class Ledger:
     def _never_requested(self, queries: list[pl.Series]) -> list[pl.DataFrame]:
         """Count labelled queries, of the list where there is one, that no request asked."""
         labels = self._known.labels
-        known = labels.qrels["query_id"].unique()
-        if labels.listed is not None:
-            known = known.filter(known.is_in(labels.listed.implode()))
-        seen = pl.concat([known.clear(), *queries])
-        never = known.filter(~known.is_in(seen.implode()))
-        n = len(never)
-        return [
-            findings.finding("labels_never_requested", self._known.label_table, None, n, n_queries=n, examples=never)
-        ]
+        found, table = [], self._known.label_table
+        for rows in labels.qrels.frames():
+            known = rows["query_id"].unique()
+            if labels.listed is not None:
+                known = known.filter(known.is_in(labels.listed.implode()))
+            seen = pl.concat([known.clear(), *queries])
+            never = known.filter(~known.is_in(seen.implode()))
+            n = len(never)
+            found.append(findings.finding("labels_never_requested", table, None, n, n_queries=n, examples=never))
+        return found
 
     def rows(self) -> pl.DataFrame:
         """One row per table: read = used + duplicate + rejected + outside."""
@@ -183,19 +186,20 @@ class Ledger:
         for name in TABLES:
             if name in self._inputs.tables:
                 check = self._known.checks[name]
-                outside = self._labels_outside(check.rows) if name in ("qrels", "evidence") else 0
+                outside = self._labels_outside(name)
                 read = self._inputs.tables[name].n_rows
-                table.append(
-                    (name, read, check.rows.height - outside, check.duplicates, check.rejected.height, outside)
-                )
+                table.append((name, read, check.n_good - outside, check.duplicates, check.rejected.height, outside))
         return pl.DataFrame(table, schema=ROWS_SCHEMA, orient="row")
 
-    def _labels_outside(self, rows: pl.DataFrame) -> int:
-        """Labels of queries that no unit of the universe asks."""
-        if self._all_asked:
+    def _labels_outside(self, name: str) -> int:
+        """Labels, of one table, of queries that no unit of the universe asks."""
+        if self._all_asked or name not in self._label_tables:
             return 0
-        asked = pl.concat([rows["query_id"].clear(), *self._asked_queries]).unique()
-        return rows.height - rows.join(asked.to_frame("query_id"), on="query_id", how="semi").height
+        check = self._known.checks[name]
+        alone = self._label_tables == ["qrels"]  # labels are those of this table then, which may not be held
+        frames = self._known.labels.qrels.frames() if alone else iter([check.rows])
+        asked = pl.concat([check.rows["query_id"].clear(), *self._asked_queries]).unique().to_frame("query_id")
+        return check.n_good - sum(rows.join(asked, on="query_id", how="semi").height for rows in frames)
 
     def rejected_rows(self) -> pl.LazyFrame:
         """All rows set aside, of all tables, with the columns that any of them knows; sorted."""

@@ -16,7 +16,9 @@ import polars as pl
 
 from docrecall.contract.hits import read_columns
 from docrecall.contract.known import Known
+from docrecall.contract.pieces import MOST_HELD
 from docrecall.errors import UsageError
+from docrecall.kernel.labels import InPieces, Labels
 from docrecall.parallel import WORKERS
 from docrecall.plan import Plan
 from docrecall.rowgroups import MOST
@@ -63,9 +65,14 @@ def parse_bytes(given: int | str) -> int:
     return int(float(match[1]) * unit)
 
 
-def check_tables(inputs: Inputs, bound: int) -> None:
-    """Raise UsageError when the tables that are held whole do not fit, before any of them is read."""
+def check_tables(inputs: Inputs, bound: int, *, in_pieces: bool = True) -> None:
+    """Raise UsageError when the tables that are held whole do not fit, before any of them is read.
+
+    in_pieces: whether labels that are many may stay in their files, as they do where these are sorted by query.
+    """
     rows = {name: table.n_rows for name, table in inputs.tables.items()}
+    if in_pieces and "evidence" not in rows and "qrels" in rows:
+        rows["qrels"] = min(rows["qrels"], MOST_HELD)
     needed = _resident() + _SPARE + _LABEL_BYTES * sum(rows.values())
     if needed > bound:
         largest = max(rows, key=lambda name: rows[name])
@@ -99,10 +106,17 @@ def expect(known: Known, plans: Sequence[Plan], n_measures: int, *, on_disk: boo
     # The batches, and all of them in order; on disk, the row group that is encoded and the one that is filled.
     kept = (min(units, MOST) if on_disk else units) * (3 * 16 + 8 * (n_measures + 5)) * 2
     labels = known.labels
-    frames = [labels.qrels, labels.evidence, labels.queries, labels.requests]
-    frames += [check.rows for check in known.checks.values()] + [plan.layout.units for plan in plans]
-    held = _BARE + int(1.2 * sum(frame.estimated_size() for frame in frames if frame is not None))
+    # Labels and passages share the ids of the rows that were checked, and the list of queries is theirs.
+    frames = [labels.qrels.in_memory, labels.evidence, labels.requests]
+    frames += [check.rows for name, check in known.checks.items() if name not in ("qrels", "evidence", "requests")]
+    frames += [plan.layout.units for plan in plans]
+    held = _BARE + int(1.2 * sum(_bytes(frame) for frame in frames if frame is not None))
     return Expected(min(held, _resident()), kept, max(sizes, default=_ROW_BYTES), on_disk)
+
+
+def _bytes(frame: pl.DataFrame) -> int:
+    """What a frame takes; of text the engine itself counts the letters and not the views."""
+    return int(frame.estimated_size()) + sum(16 * frame.height for dtype in frame.dtypes if dtype == pl.String)
 
 
 def _row_bytes(log: Table) -> int:
@@ -135,9 +149,11 @@ def _said(n: int) -> str:
     return f"{n / 1e9:.2f} GB" if n >= 10**9 else f"{n / 1e6:.0f} MB"
 
 
-def describe(plans: Sequence[Plan], expected: Expected) -> list[str]:
+def describe(labels: Labels, plans: Sequence[Plan], expected: Expected) -> list[str]:
     """Say how each log is worked on and why, and what is likely to be held."""
     lines = []
+    if isinstance(labels.qrels, InPieces):
+        lines.append(f"labels: {labels.qrels.height:,} rows, sorted by query, read in pieces when batches need them")
     for plan in plans:
         log, units = plan.log, plan.layout.units
         name = f"hits of run {log.run}" if log.run else "hits"

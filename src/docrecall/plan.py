@@ -28,6 +28,8 @@ from docrecall.tables import unit_key
 
 BATCH_ROWS = 2_000_000  # whole row groups of a million rows, where they hold whole units
 
+_MOST_TURNS = 16  # of queries that begin anew, as those of the next run of a log do
+
 
 class Plan(NamedTuple):
     """How one log is worked on. batch_rows: about how many of its hits at a time."""
@@ -48,6 +50,15 @@ class Plan(NamedTuple):
     def merged(self) -> Stretches | None:
         """The stretches that are merged, if that is the way."""
         return self.layout.stretches if self.way == "merge" else None
+
+    @property
+    def by_query(self) -> bool:
+        """Whether its batches are neighbouring queries, which rise from batch to batch but for a few times."""
+        units = self.layout.units
+        if units is None:
+            return self.merged is not None and self.merged.column == "query_id"
+        queries = units["query_id"]
+        return int((queries < queries.shift()).sum()) <= _MOST_TURNS
 
     @property
     def n_shards(self) -> int:
@@ -178,7 +189,8 @@ def touched_in_part(units: pl.DataFrame, bad: pl.DataFrame) -> pl.DataFrame:
 def _named(units: pl.DataFrame, log: Table) -> pl.DataFrame:
     if "rejected" not in units.columns:
         units = units.with_columns(pl.lit(False).alias("rejected"))
-    return _of_its_run(units, log).select(*unit_key([*units.columns, "run_id"]), "n_hits", "n_gaps", "rejected")
+    numbers = pl.col("n_hits", "n_gaps").cast(pl.Int64)
+    return _of_its_run(units, log).select(*unit_key([*units.columns, "run_id"]), numbers, "rejected")
 
 
 def _of_its_run(rows: pl.DataFrame, log: Table) -> pl.DataFrame:
@@ -190,21 +202,27 @@ def _of_its_run(rows: pl.DataFrame, log: Table) -> pl.DataFrame:
 
 def _slices(log: Table, units: pl.DataFrame, options: Options, batch_rows: int) -> Iterator[Batch]:
     """Cut a sorted log between units, near the wanted size and at the end of a file where one is near."""
-    ends = np.cumsum(units["n_hits"].to_numpy())
+    for start, end, first, after in _cuts(log, units["n_hits"].to_numpy(), batch_rows):
+        rows, parts = _between(log, start, end)
+        if options.rank_base != 1:
+            rows = rows.with_columns(pl.col("rank") + (1 - options.rank_base))
+        named = _named(units.slice(first, after - first), log)
+        yield Batch(named, rows, frozenset(read_columns(log)), parts, read=end - start)
+
+
+def _cuts(log: Table, n_hits: Ints, batch_rows: int) -> list[tuple[int, int, int, int]]:
+    """Where batches begin and end: the first row and the first after, and the same of units."""
+    ends = np.cumsum(n_hits, dtype=np.int64)
     file_ends = np.cumsum([part.n_rows for part in log.parts])
-    start, unit = 0, 0
+    found, start, unit = [], 0, 0
     while start < log.n_rows:
         last_file = min(int(np.searchsorted(file_ends, start, side="right")) + MOST_OPEN, len(file_ends)) - 1
         goal = min(_goal(start, batch_rows, ends, file_ends), int(file_ends[last_file]))
         stop = int(np.searchsorted(ends, goal)) + 1
         end = int(ends[stop - 1])
-        rows, parts = _between(log, start, end, file_ends)
-        if options.rank_base != 1:
-            rows = rows.with_columns(pl.col("rank") + (1 - options.rank_base))
-        yield Batch(
-            _named(units.slice(unit, stop - unit), log), rows, frozenset(read_columns(log)), parts, read=end - start
-        )
+        found.append((start, end, unit, stop))
         start, unit = end, stop
+    return found
 
 
 def _goal(start: int, batch_rows: int, ends: Ints, file_ends: Ints) -> int:
@@ -217,8 +235,9 @@ def _goal(start: int, batch_rows: int, ends: Ints, file_ends: Ints) -> int:
     return min(goal, int(ends[-1]))
 
 
-def _between(log: Table, start: int, end: int, file_ends: Ints) -> tuple[pl.LazyFrame, Sequence[Part]]:
+def _between(log: Table, start: int, end: int) -> tuple[pl.LazyFrame, Sequence[Part]]:
     """Scan the rows from one on up to another, not included, of all parts put end to end."""
+    file_ends = np.cumsum([part.n_rows for part in log.parts])
     first, last = np.searchsorted(file_ends, [start, end - 1], side="right")
     parts = log.parts[first : last + 1]
     begin = int(file_ends[first]) - log.parts[first].n_rows

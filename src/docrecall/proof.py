@@ -12,22 +12,26 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from docrecall.contract.frames import surely_distinct
 from docrecall.contract.hits import value_rules
+from docrecall.measures.definition import Ints
 from docrecall.options import Options
 from docrecall.sources.table import LARGEST_RANK, Part, Table, blame, collect, damaged, groups
 from docrecall.stretches import Stretches
-from docrecall.tables import unit_key
+from docrecall.tables import is_sorted_by, unit_key
 
 _PROBE_ROWS = 100_000, 4_000_000  # rows in random order show it among the first
 _PROBE_PARTS = 16
 _PROBE_BEGIN = 1_000
 _AT_ONCE = 1_000_000  # rows of small files that are read by one query
+_SLICE = 5_000_000  # rows of a large file: what is marked among them holds all of them for a moment
 
 
 class Layout(NamedTuple):
     """What a look at the keys of a log showed.
 
-    units: the units of a sorted log in row order (key, n_hits, n_gaps); None for any other. why: what shows that.
+    units: the units of a sorted log in row order (key, n_hits and n_gaps of any whole type); None for any other.
+    why: what shows that.
     stretches: where its queries stand in files that are sorted by them all the same; None for any other.
     """
 
@@ -70,34 +74,81 @@ def _whole_units(log: Table, options: Options) -> tuple[pl.DataFrame | None, str
         return None, "units begin more than once among the first rows"
     if _breaks_values(log):
         return None, "a column that a measure reads holds what it must not"
-    marks = _stitch(pl.concat(_all_marks(log, key)), key)
-    first = options.rank_base
-    found = marks.select(
-        unnamed=pl.any_horizontal(pl.col(*key, "rank").is_null()).any(),
-        unranked=((pl.col("rank") < first) | (pl.col("rank") >= LARGEST_RANK)).any(),
-        falling=(~pl.col("new") & ~(pl.col("step") > 0)).fill_null(True).any(),
-    ).row(0, named=True)
-    for doubt, why in (
-        ("unnamed", "some hits lack a rank or a part of their key"),
-        ("unranked", "some ranks are out of range"),
-        ("falling", "inside a unit a rank falls or repeats"),
-    ):
-        if found[doubt]:
-            return None, why
-    units = _units_of(marks, key, first, log.n_rows)
+    found = _Units(key, options.rank_base)
+    for marks in _all_marks(log, key):
+        doubt = found.add(marks)
+        if doubt is not None:
+            return None, doubt
+    units = found.table(log.n_rows)
     if units is None:
         return None, "some units begin more than once"
     return units, "ranks rise inside every unit, and no unit begins twice"
 
 
+class _Units:
+    """Units out of marks, which come part by part and are let go of: what is held is a key and two small numbers."""
+
+    def __init__(self, key: Sequence[str], first: int) -> None:
+        self._key, self._first = key, first
+        self._keys: list[pl.DataFrame] = []
+        self._starts: list[Ints] = []
+        self._jumps: list[Ints] = []
+        self._before: pl.DataFrame | None = None  # the last row of the part before
+        self._rising = True
+
+    def add(self, marks: pl.DataFrame) -> str | None:
+        """Take in the marks of the next part. Returns why the log is not taken as sorted, if they show that."""
+        if self._before is not None:
+            marks = _stitch(pl.concat([self._before, marks]), self._key).slice(1)
+        found = marks.select(
+            unnamed=pl.any_horizontal(pl.col(*self._key, "rank").is_null()).any(),
+            unranked=((pl.col("rank") < self._first) | (pl.col("rank") >= LARGEST_RANK)).any(),
+            falling=(~pl.col("new") & ~(pl.col("step") > 0)).fill_null(True).any(),
+        ).row(0, named=True)
+        for doubt, why in (
+            ("unnamed", "some hits lack a rank or a part of their key"),
+            ("unranked", "some ranks are out of range"),
+            ("falling", "inside a unit a rank falls or repeats"),
+        ):
+            if found[doubt]:
+                return why
+        heads = marks.filter("new")
+        jump = pl.when("new").then(pl.col("rank") > self._first).otherwise(pl.col("step") > 1)
+        self._jumps.append(marks.filter(jump)["row"].to_numpy())
+        self._before = marks.tail(1)
+        if heads.is_empty():
+            return None
+        keys = heads.select(self._key)
+        with_last = [self._keys[-1].tail(1), keys] if self._keys else [keys]
+        self._rising = self._rising and is_sorted_by(pl.concat(with_last), self._key)
+        self._keys.append(keys)
+        self._starts.append(heads["row"].to_numpy())
+        return None
+
+    def table(self, n_rows: int) -> pl.DataFrame | None:
+        """Give key, n_hits and n_gaps of all units, in whole numbers as small as will do; None if one begins twice."""
+        keys, starts = pl.concat(self._keys), np.concatenate(self._starts)
+        if not self._rising and not surely_distinct(keys, *self._key) and keys.is_duplicated().any():
+            return None
+        unit_of_jump = np.searchsorted(starts, np.concatenate(self._jumps), side="right") - 1
+        gaps = np.bincount(unit_of_jump, minlength=len(starts))
+        return keys.with_columns(
+            pl.Series("n_hits", np.diff(starts, append=n_rows)).shrink_dtype(),
+            pl.Series("n_gaps", gaps.astype(np.int64)).shrink_dtype(),
+        )
+
+
 def _all_marks(log: Table, key: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """The marks of all parts, rows numbered through; small files are read together."""
+    """The marks of all rows, numbered through, some at a time: small files together, and large ones in slices."""
     offset = 0
     filled = [part for part in log.parts if part.n_rows]
     for places in groups(filled, _AT_ONCE):
         parts = [filled[place] for place in places]
-        yield _marks(log, parts, key).with_columns(pl.col("row") + offset)
-        offset += sum(part.n_rows for part in parts)
+        n_rows = sum(part.n_rows for part in parts)
+        for start in range(0, n_rows, _SLICE):
+            marks = _marks(log, parts, key, start, min(_SLICE, n_rows - start))
+            yield marks.with_columns(pl.col("row") + (offset + start))
+        offset += n_rows
 
 
 def _breaks_values(log: Table) -> bool:
@@ -114,10 +165,9 @@ def _breaks_values(log: Table) -> bool:
     return False
 
 
-def _marks(log: Table, parts: Sequence[Part], key: Sequence[str]) -> pl.DataFrame:
-    """The rows of some parts where something happens: a unit begins, a rank does not follow, the parts end."""
-    scan = log.scan(parts, [*key, "rank"]).with_row_index("row")
-    n_rows = sum(part.n_rows for part in parts)
+def _marks(log: Table, parts: Sequence[Part], key: Sequence[str], start: int, n_rows: int) -> pl.DataFrame:
+    """The rows of a slice of some parts where something happens: a unit begins, a rank does not follow, it ends."""
+    scan = log.scan(parts, [*key, "rank"]).slice(start, n_rows).with_row_index("row")
     new = pl.any_horizontal(pl.col(c).ne_missing(pl.col(c).shift()) for c in key)
     step = pl.col("rank") - pl.col("rank").shift()
     marked = scan.with_columns(new.alias("new"), step.alias("step")).filter(
@@ -139,23 +189,6 @@ def _stitch(marks: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     return marks.with_columns(
         pl.when(cut).then(False).otherwise(pl.col("new")).alias("new"),
         pl.when(cut).then(pl.col("rank") - pl.col("rank").shift()).otherwise(pl.col("step")).alias("step"),
-    )
-
-
-def _units_of(marks: pl.DataFrame, key: Sequence[str], first: int, n_rows: int) -> pl.DataFrame | None:
-    heads = marks.filter("new")
-    rising = heads["query_id"]
-    proved = len(key) == 1 and bool((rising.slice(1) > rising.slice(0, len(rising) - 1)).all())
-    if not proved and heads.select(key).is_duplicated().any():
-        return None
-    jump = pl.when("new").then(pl.col("rank") > first).otherwise(pl.col("step") > 1)
-    jumps = marks.filter(jump)["row"].to_numpy()
-    starts = heads["row"].to_numpy()
-    gaps = np.bincount(np.searchsorted(starts, jumps, side="right") - 1, minlength=len(starts))
-    return heads.select(
-        *key,
-        pl.Series("n_hits", np.diff(starts, append=n_rows)),
-        pl.Series("n_gaps", gaps.astype(np.int64)),
     )
 
 

@@ -19,7 +19,7 @@ from docrecall.contract.overlap import near_documents
 from docrecall.contract.schema import settle
 from docrecall.decisions import Decisions, decided
 from docrecall.errors import UsageError
-from docrecall.fingerprints import VERSIONS, label_digests
+from docrecall.fingerprints import VERSIONS, digests_of
 from docrecall.journal import Columns
 from docrecall.kernel.batch import Batch
 from docrecall.kernel.per_query import BatchScores, found_batch, match_batch, score_batch
@@ -186,7 +186,7 @@ def _about(inputs: Inputs, measures: Sequence[Measure], options: Options, work: 
 def explain(inputs: Inputs, measures: Sequence[Measure], options: Options, work: Work, *, on_disk: bool) -> list[str]:
     """Say how opened tables would be worked on, and why. Tables are checked and keys read; nothing is scored."""
     known, plans = _planned(prepare(inputs, measures, options), len(measures), options, work, on_disk=on_disk)
-    return describe(plans, expect(known, plans, len(measures), on_disk=on_disk))
+    return describe(known.labels, plans, expect(known, plans, len(measures), on_disk=on_disk))
 
 
 def prepare(inputs: Inputs, measures: Sequence[Measure], options: Options) -> Settled:
@@ -205,12 +205,21 @@ def _planned(
     if work.memory is None and not {"documents", "chunks"} & settled.inputs.tables.keys():
         # Hits are read as they stand then, so how they lie can be seen while labels are read. It takes more memory.
         layouts = ahead(layouts_of, settled.inputs.logs, options)
-    known = check_known(settled.inputs, settled.needs, options)
+    known = check_known(settled.inputs, settled.needs, options, partial(_before_whole, settled.inputs, work))
     layouts = layouts or partial(layouts_of, known.logs, options)
     plans = make_plans(known.logs, layouts(), known.findings, options, work.batch_rows)
+    if known.labels.in_pieces and not all(plan.by_query for plan in plans):
+        _before_whole(settled.inputs, work)
+        known = known._replace(labels=known.labels.held())
     if work.memory is not None:
         plans = fit(plans, expect(known, plans, n_measures, on_disk=on_disk), work.memory)
     return known, plans
+
+
+def _before_whole(inputs: Inputs, work: Work) -> None:
+    """Refuse, where memory is bounded, labels that do not fit, and cannot be read in pieces."""
+    if work.memory is not None:
+        check_tables(inputs, work.memory, in_pieces=False)
 
 
 def evaluate(
@@ -228,7 +237,8 @@ def evaluate(
     beside = [c for c, there in zip(BESIDE, (known.labels.weighted, known.labels.has_index), strict=True) if there]
     ledger, decisions, accounting = Ledger(inputs, known, options), Decisions(), Accounting()
     ledger.findings += [f for plan in plans for f in orders_disagree(plan.log, options, plan.batch_rows)]
-    near = partial(near_documents, known) if work.memory is not None else ahead(near_documents, known)
+    when = partial if work.memory is not None or known.labels.in_pieces else ahead  # beside the rest, or after it
+    near = when(near_documents, known)
     frames: list[pl.DataFrame] = []
 
     def kernel(batch: Batch) -> tuple[Batch, BatchScores | None]:
@@ -270,6 +280,7 @@ def evaluate(
     decisions.note_runs(ledger.runs)
     account = accounting.table()
     ledger.cross_check(account, measures, near)
+    digests = digests_of(known.labels)
     inputs.check_unchanged()
     if folder is None:
         units = sorted_by(pl.concat(frames), key)
@@ -290,7 +301,7 @@ def evaluate(
         _per_query=per_query,
         _decided=told,
         _tags=Tags.of(inputs.tables, options),
-        _digests=partial(label_digests, known.labels),
+        _digests=digests,
         _match=partial(_matches, inputs, known, options, work.batch_rows),
         _find=partial(find_documents, inputs, known, options, work.batch_rows),
         _again=partial(_again, inputs, options, work),

@@ -68,10 +68,22 @@ def units_without_hits(
 def _missing(expected: pl.DataFrame, seen: Sequence[pl.DataFrame]) -> pl.DataFrame:
     if not seen:
         return expected
-    there = pl.concat(seen).select(expected.columns)
-    if expected.equals(there):  # a sorted log of all that was asked, told in a twentieth of the time
+    if _is_made_of(expected, seen):  # a sorted log of all that was asked, told in a twentieth of the time
         return expected.clear()
+    there = pl.concat(seen).select(expected.columns)
     return expected.join(there, on=expected.columns, how="anti", maintain_order="left")
+
+
+def _is_made_of(units: pl.DataFrame, frames: Sequence[pl.DataFrame]) -> bool:
+    """Whether frames put end to end are these units; told without doing so, as a copy of all of them is large."""
+    if units.height != sum(frame.height for frame in frames):
+        return False
+    at = 0
+    for frame in frames:
+        if not units.slice(at, frame.height).equals(frame.select(units.columns)):
+            return False
+        at += frame.height
+    return True
 
 
 def _empty_units(run: str, units: pl.DataFrame, lost: Sequence[pl.DataFrame]) -> pl.DataFrame:

@@ -24,7 +24,7 @@ ORDER = [
         "sources.beir sources.trec sources.delimited sources.jsonl sources.spool",
         "sources.text sources.read sources.inputs",
         "contract.frames contract.needs contract.schema contract.rules contract.ids contract.hits",
-        "contract.evidence contract.labels contract.index contract.requests contract.lookup",
+        "contract.evidence contract.pieces contract.labels contract.index contract.requests contract.lookup",
         "kernel.batch kernel.labels contract.known contract.overlap kernel.steps kernel.match kernel.spans",
         "kernel.family kernel.passages kernel.counts kernel.per_query kernel.lists",
         "stats.arguments stats.sample stats.streams stats.draws stats.student stats.signs stats.permutations",

@@ -7,7 +7,7 @@ import pytest
 
 from docrecall.errors import SplitUnitError
 from docrecall.kernel.batch import Batch, find_units
-from docrecall.kernel.labels import Labels
+from docrecall.kernel.labels import ByQuery, Labels
 from docrecall.kernel.match import match
 
 
@@ -20,7 +20,7 @@ def labels(*triples: tuple[str, str, int]) -> Labels:
     qrels = pl.DataFrame(triples, schema={"query_id": str, "doc_id": str, "relevance": int}, orient="row")
     nobody = pl.Series("query_id", [], dtype=pl.String)
     held = qrels.sort("query_id").with_columns(served=pl.lit(True), stale=pl.lit(False))
-    return Labels(held, None, None, None, nobody, nobody, nobody, has_index=False)
+    return Labels(ByQuery(held), None, None, None, nobody, nobody, nobody, has_index=False)
 
 
 def test_units_are_found_with_their_hits_and_gaps():

@@ -17,7 +17,7 @@ from docrecall.sources.table import Table
 class Index(NamedTuple):
     """aliases: doc_id, target (the end of the chain), for each document that goes by another name.
 
-    served: doc_id, doc_version, one row per version that is served; null fits any; None when no table was given.
+    served: doc_id, versions (a list, in which null fits any), for each document; None when no table was given.
     versioned: whether the table of documents has versions.
     """
 
@@ -55,9 +55,10 @@ def check_documents(table: Table, options: Options) -> Index:
     mapped = rows.join(resolved, on="doc_id", how="left")
     # Another name with no version of its own says nothing of the versions of a document that has a row.
     silent = pl.col("target").is_not_null() & pl.col("doc_version").is_null() & pl.col("target").is_in(own.implode())
-    served = mapped.filter(~silent).select(pl.coalesce("target", "doc_id").alias("doc_id"), "doc_version").unique()
+    served = mapped.filter(~silent).group_by(pl.coalesce("target", "doc_id").alias("doc_id"))
+    versions = served.agg(pl.col("doc_version").unique().alias("versions"))
     kept = rows.select("doc_id", "doc_version", "alias_of")
-    return Index(Checked(kept, rejected, 0, found), resolved, served, "doc_version" in columns)
+    return Index(Checked(kept, rejected, 0, found), resolved, versions, "doc_version" in columns)
 
 
 def _resolve(rows: pl.DataFrame) -> pl.DataFrame:
@@ -84,14 +85,13 @@ def with_staleness(rows: pl.DataFrame, index: Index, options: Options) -> pl.Dat
     """
     if index.served is None:
         return rows.with_columns(pl.lit(True).alias("served"), pl.lit(False).alias("stale"))
-    versions = index.served.group_by("doc_id").agg(pl.col("doc_version").alias("_all"))
-    rows = rows.join(versions, on="doc_id", how="left", maintain_order="left")
-    served = pl.col("_all").is_not_null()
+    rows = rows.join(index.served, on="doc_id", how="left", maintain_order="left")
+    served = pl.col("versions").is_not_null()
     stale = pl.lit(False)
     if options.versions == "match" and index.versioned and "doc_version" in rows.columns:
-        other = ~pl.col("_all").list.contains(pl.col("doc_version")) & ~pl.col("_all").list.contains(None)
+        other = ~pl.col("versions").list.contains(pl.col("doc_version")) & ~pl.col("versions").list.contains(None)
         stale = served & pl.col("doc_version").is_not_null() & other.fill_null(False)
-    return rows.with_columns(served.alias("served"), stale.alias("stale")).drop("_all")
+    return rows.with_columns(served.alias("served"), stale.alias("stale")).drop("versions")
 
 
 def check_chunks(table: Table, aliases: pl.DataFrame, options: Options, *, by_doc: bool) -> Checked:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,13 +14,13 @@ from docrecall.contract.evidence import check_evidence
 from docrecall.contract.hits import check_rank_base
 from docrecall.contract.ids import check_ids
 from docrecall.contract.index import Index, check_chunks, check_documents, no_index, with_staleness
-from docrecall.contract.labels import check_qrels, check_queries, label_conflicts
+from docrecall.contract.labels import CheckedLabels, check_qrels, check_queries, label_conflicts
 from docrecall.contract.lookup import look_up
 from docrecall.contract.needs import Needs
 from docrecall.contract.requests import check_requests
 from docrecall.contract.rules import Checked, of_queries
 from docrecall.contract.schema import like, supplied
-from docrecall.kernel.labels import Labels
+from docrecall.kernel.labels import ByQuery, InPieces, Labels
 from docrecall.options import Options
 from docrecall.sources.inputs import Inputs
 from docrecall.sources.table import Table, collect
@@ -48,8 +48,12 @@ class Known(NamedTuple):
         return _label_table(self.checks)
 
 
-def check_known(inputs: Inputs, needs: Needs, options: Options) -> Known:
+def check_known(
+    inputs: Inputs, needs: Needs, options: Options, before_whole: Callable[[], None] = lambda: None
+) -> Known:
     """Read and check every table but hits, and look at what footers and names tell about all of them.
+
+    before_whole: called before labels that are many are read whole, because they are not sorted by query.
 
     Raises DataError for ids that would be taken for one another, for hits of another run than the caller named, and for
     aliases that go round in a circle: no set of rows could be set aside to mend that.
@@ -63,7 +67,10 @@ def check_known(inputs: Inputs, needs: Needs, options: Options) -> Known:
     if "documents" in tables:
         index = check_documents(tables["documents"], options)
     if "qrels" in tables:
-        checks["qrels"] = check_qrels(tables["qrels"], index.aliases, options)
+        alone = "evidence" not in tables  # passages bring labels of their own, and are held
+        checks["qrels"] = check_qrels(
+            tables["qrels"], index.aliases, options, in_pieces=alone, before_whole=before_whole
+        )
     if "evidence" in tables:
         checks["evidence"] = check_evidence(tables["evidence"], index.aliases, options)
     if "queries" in tables:
@@ -78,7 +85,7 @@ def check_known(inputs: Inputs, needs: Needs, options: Options) -> Known:
     labels = _labels(inputs, checks, index, options)
     found = [f for check in checks.values() for f in check.findings]
     if "queries" in checks:
-        found += label_conflicts(checks["queries"].rows, labels.qrels)
+        found += label_conflicts(checks["queries"].rows, labels.qrels.frames)
     found += _of_evidence(checks) + _of_index(inputs, labels, index, options)
     found += _versions_not_logged(inputs.logs) + _without_spans(inputs.logs, checks)
     for log in inputs.logs:
@@ -116,15 +123,15 @@ def _doc_type(inputs: Inputs) -> pl.DataType:
 def _labels(inputs: Inputs, checks: Mapping[str, Checked], index: Index, options: Options) -> Labels:
     """Bring labels, passages and lists into the form that the kernel takes."""
     evidence = with_staleness(checks["evidence"].rows, index, options) if "evidence" in checks else None
-    qrels = with_staleness(_qrels(inputs, checks), index, options)
-    qrels = qrels.with_columns(pl.col("stale") & (pl.col("relevance") >= options.min_relevance))
-    if options.stale == "exclude":
-        stale = [qrels, *([] if evidence is None else [evidence.filter(_GONE)])]
-        stale_queries = pl.concat([rows.filter("stale")["query_id"] for rows in stale]).unique()
-    else:
-        stale_queries = qrels["query_id"].clear()
+    qrels = _by_query(inputs, checks, index, options)
+    nobody = pl.Series("query_id", [], dtype=qrels.schema["query_id"])
+    stale_queries = nobody
+    if options.stale == "exclude" and index.served is not None:
+        stale = [rows.filter("stale")["query_id"] for rows in qrels.frames()]
+        stale += [] if evidence is None else [evidence.filter(_GONE, "stale")["query_id"]]
+        stale_queries = pl.concat([nobody, *stale]).unique()
     bad = [checks[name].rejected["query_id"] for name in ("qrels", "evidence", "queries") if name in checks]
-    rejected = pl.concat([qrels["query_id"].clear(), *bad]).drop_nulls().unique()
+    rejected = pl.concat([nobody, *bad]).drop_nulls().unique()
     listed_badly = checks["queries"].rejected["query_id"].drop_nulls().unique() if "queries" in checks else None
     queries, one = None, 1.0
     if "queries" in checks:
@@ -140,6 +147,20 @@ def _labels(inputs: Inputs, checks: Mapping[str, Checked], index: Index, options
         has_index=index.served is not None,
         one=one,
     )
+
+
+def _by_query(inputs: Inputs, checks: Mapping[str, Checked], index: Index, options: Options) -> ByQuery | InPieces:
+    """The labels, and what the index makes of each."""
+
+    def marked(rows: pl.DataFrame) -> pl.DataFrame:
+        rows = with_staleness(rows, index, options)
+        return rows.with_columns(pl.col("stale") & (pl.col("relevance") >= options.min_relevance))
+
+    given = checks.get("qrels")
+    if not isinstance(given, CheckedLabels) or given.pieces is None:
+        return ByQuery(marked(_qrels(inputs, checks)))
+    read, schema = given.pieces, marked(given.rows).schema
+    return InPieces(lambda number: marked(read.load(number)), read.first, read.last, schema, read.n_rows)
 
 
 def _qrels(inputs: Inputs, checks: Mapping[str, Checked]) -> pl.DataFrame:
@@ -219,17 +240,16 @@ def _of_index(inputs: Inputs, labels: Labels, index: Index, options: Options) ->
     """
     if index.served is None:
         return []
-    absent = labels.qrels.filter(~pl.col("served"), pl.col("relevance") >= options.min_relevance)
-    n, table = absent["query_id"].n_unique(), _label_table(inputs.tables)
-    found = [
-        findings.finding("gold_not_in_index", table, "doc_id", absent.height, n_queries=n, examples=absent["doc_id"])
-    ]
-    of_qrels = labels.qrels.filter("stale") if table == "qrels" else labels.qrels.clear()
-    of_evidence = labels.qrels.clear()
+    table, found = _label_table(inputs.tables), []
+    for rows in labels.qrels.frames():
+        absent = rows.filter(~pl.col("served"), pl.col("relevance") >= options.min_relevance)
+        n, docs = absent["query_id"].n_unique(), absent["doc_id"]
+        found.append(findings.finding("gold_not_in_index", table, "doc_id", len(docs), n_queries=n, examples=docs))
+        if table == "qrels":
+            found.append(of_queries("stale_labels", "qrels", "doc_version", rows.filter("stale")))
     if labels.evidence is not None:  # without qrels the document of every alternative is relevant
         of_evidence = labels.evidence.filter("stale" if table == "evidence" else _GONE)
-    for name, stale in (("qrels", of_qrels), ("evidence", of_evidence)):
-        found.append(of_queries("stale_labels", name, "doc_version", stale))
+        found.append(of_queries("stale_labels", "evidence", "doc_version", of_evidence))
     return found
 
 

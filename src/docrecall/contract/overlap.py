@@ -23,7 +23,7 @@ _FIRST_ROWS = (1_000_000, 8_000_000)
 def refuse_no_shared_query(hit_queries: Iterable[pl.Series], known: Known) -> None:
     """Raise a DataError with examples from both sides; called when no query with hits has a label."""
     hits = pl.concat([s.cast(pl.String) for s in hit_queries]).unique()
-    labels, table = known.labels.qrels["query_id"].cast(pl.String).unique(), known.label_table
+    labels, table = _labelled(known, "query_id").cast(pl.String), known.label_table
     found = findings.finding("no_shared_queries", "hits", "query_id", len(hits), n_queries=len(hits), examples=hits)
     raise DataError(
         f"hits.query_id and {table}.query_id have no id in common: {_some(hits)} in hits, {_some(labels)} in {table}. "
@@ -45,7 +45,7 @@ def no_shared_document(known: Known, n_units: int, *, matters: bool) -> list[pl.
 
     Gives a finding when there is none; with many units, and when a measure depends on it, raises a DataError.
     """
-    labels, table = known.labels.qrels["doc_id"].unique(), known.label_table
+    labels, table = _labelled(known, "doc_id"), known.label_table
     for log in known.logs:
         for parts in log.handfuls():
             shared = log.scan(parts, ["doc_id"]).filter(pl.col("doc_id").is_in(labels.implode())).head(1)
@@ -140,23 +140,25 @@ def _knows(known: Known, run: str, gold: pl.DataFrame) -> bool:
 
 def near_queries(hit_queries: Sequence[pl.Series], known: Known) -> list[pl.DataFrame]:
     """Count label query ids that no hit has, but that one would have after trimming or NFC."""
-    labels = known.labels.qrels["query_id"]
-    if labels.dtype != pl.String or not hit_queries:
+    if known.labels.qrels.schema["query_id"] != pl.String or not hit_queries:
         return []
     hits = pl.concat(hit_queries)
-    near = _near(labels, _altered(hits), lambda ids: hits.filter(hits.is_in(ids.implode())).unique())
+    labels = (rows["query_id"] for rows in known.labels.qrels.frames())
+    altered = pl.concat([_altered(queries) for queries in hit_queries]).unique()
+    near = _near(labels, altered, lambda ids: hits.filter(hits.is_in(ids.implode())).unique())
     return [_finding(known, "query_id", near, near)] if len(near) else []
 
 
 def near_documents(known: Known) -> list[pl.DataFrame]:
     """The same for document ids. Where every label has a hit among the first rows, no others are looked at."""
     qrels = known.labels.qrels
-    labels = qrels["doc_id"]
-    if labels.dtype != pl.String or labels.is_empty():
+    if qrels.schema["doc_id"] != pl.String or not qrels.height:
         return []
-    unseen, first = labels, known.logs[0]
+    first, n_labels = known.logs[0], qrels.height
+    labels: Iterable[pl.Series] = (rows["doc_id"] for rows in qrels.frames())
     for n_rows in _FIRST_ROWS:
-        unseen = _without_hit(unseen, first, n_rows)
+        unseen = _without_hit(labels, n_labels, first, n_rows)
+        labels, n_labels = [unseen], len(unseen)
         if unseen.is_empty():
             return []
         if n_rows >= first.n_rows:
@@ -167,18 +169,23 @@ def near_documents(known: Known) -> list[pl.DataFrame]:
         found = [log.read(["doc_id"], where=among)["doc_id"].unique() for log in known.logs]
         return pl.concat(found).unique()
 
-    near = _near(unseen, _altered_documents(known), present)
-    queries = qrels.filter(pl.col("doc_id").is_in(near.implode()))["query_id"].unique() if len(near) else near
-    return [_finding(known, "doc_id", near, queries)] if len(near) else []
+    near = _near(labels, _altered_documents(known), present)
+    if near.is_empty():
+        return []
+    nearly = pl.col("doc_id").is_in(near.implode())
+    queries = pl.concat([rows.filter(nearly)["query_id"].unique() for rows in qrels.frames()])
+    return [_finding(known, "doc_id", near, queries)]
 
 
-def _without_hit(labels: pl.Series, log: Table, n_rows: int) -> pl.Series:
-    """The document ids that the first rows of a log do not have, each once."""
+def _without_hit(labels: Iterable[pl.Series], n_labels: int, log: Table, n_rows: int) -> pl.Series:
+    """The document ids, of so many, that the first rows of a log do not have, each once."""
     parts = next(log.handfuls())
     docs = log.scan(parts, ["doc_id"]).head(n_rows)
-    docs = docs if len(labels) > n_rows else docs.filter(pl.col("doc_id").is_in(labels.implode()))
-    seen = collect(docs.unique(), parts)["doc_id"]
-    return labels.filter(~labels.is_in(seen.implode())).unique()
+    if n_labels <= n_rows:
+        held = pl.concat(list(labels))
+        docs, labels = docs.filter(pl.col("doc_id").is_in(held.implode())), [held]
+    seen = collect(docs.unique(), parts)["doc_id"].implode()
+    return pl.concat([ids.filter(~ids.is_in(seen)).unique() for ids in labels]).unique()
 
 
 def _altered_documents(known: Known) -> pl.Series:
@@ -196,16 +203,26 @@ def _altered_documents(known: Known) -> pl.Series:
     return pl.concat(found).unique()
 
 
-def _near(labels: pl.Series, altered: pl.Series, present: Callable[[pl.Series], pl.Series]) -> pl.Series:
+def _near(labels: Iterable[pl.Series], altered: pl.Series, present: Callable[[pl.Series], pl.Series]) -> pl.Series:
     """The labels without a hit that meet one when both are tidied. `present` gives those of some ids that hits have."""
     tidied_hits = altered.to_frame("id").select(tidy("id"))["id"].unique()
-    clean = labels.filter(labels.is_in(tidied_hits.implode())) if len(tidied_hits) else labels.clear()
-    candidates = pl.concat([_altered(labels), clean]).unique().to_frame("id").with_columns(tidy("id").alias("tidied"))
+    found_among = [altered.clear()]
+    for ids in labels:
+        found_among += [
+            _altered(ids),
+            ids.filter(ids.is_in(tidied_hits.implode())) if len(tidied_hits) else ids.clear(),
+        ]
+    candidates = pl.concat(found_among).unique().to_frame("id").with_columns(tidy("id").alias("tidied"))
     if candidates.is_empty():
-        return labels.clear()
+        return altered.clear()
     found = present(pl.concat([candidates["id"], candidates["tidied"]]).unique()).implode()
     meets = pl.col("tidied").is_in(tidied_hits.implode()) | pl.col("tidied").is_in(found)
     return candidates.filter(~pl.col("id").is_in(found) & meets)["id"]
+
+
+def _labelled(known: Known, column: str) -> pl.Series:
+    """The ids that labels have in a column, each once."""
+    return pl.concat([rows[column].unique() for rows in known.labels.qrels.frames()]).unique()
 
 
 def _altered(ids: pl.Series) -> pl.Series:

@@ -38,6 +38,11 @@ class Checked:
     duplicates: int = 0
     findings: list[pl.DataFrame] = field(default_factory=list)
 
+    @property
+    def n_good(self) -> int:
+        """How many good rows there are."""
+        return self.rows.height
+
 
 REJECTED_HEAD = ("table", "column", "reason", "file")
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
+from threading import Lock
 
 import numpy as np
 import polars as pl
 
 from docrecall.measures.definition import Ints
 from docrecall.tables import unit_key
+
+_MOST_PIECES = 4  # that are kept; as many batches in the works, of neighbours, ask for two or three
 
 
 class ByQuery:
@@ -24,6 +30,36 @@ class ByQuery:
         self._starts = np.flatnonzero((queries != queries.shift()).fill_null(True).to_numpy())
         self.queries = queries.gather(self._starts)
         self._ends = np.append(self._starts[1:], rows.height)
+
+    @property
+    def schema(self) -> pl.Schema:
+        """The columns and their types."""
+        return self.rows.schema
+
+    @property
+    def height(self) -> int:
+        """How many rows there are."""
+        return self.rows.height
+
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """All rows, in frames of whole queries that rise from frame to frame: here one."""
+        yield self.rows
+
+    def held(self) -> ByQuery:
+        """The same with all rows in memory."""
+        return self
+
+    @property
+    def in_memory(self) -> pl.DataFrame:
+        """The rows that are held."""
+        return self.rows
+
+    def rows_of(self, queries: pl.Series) -> pl.DataFrame:
+        """Give the rows of some queries: unit (number of the query among those given, rising) and the columns."""
+        unit, row = self.of(queries)
+        in_a_piece = len(row) > 0 and bool((np.diff(row) == 1).all())
+        rows = self.rows.slice(int(row[0]), len(row)) if in_a_piece else self.rows[row]
+        return rows.select(pl.Series("unit", unit, dtype=pl.Int64), pl.all())
 
     def of(self, queries: pl.Series) -> tuple[Ints, Ints]:
         """Find the rows of some queries: (number of the query among those given, number of the row), query by query."""
@@ -50,6 +86,65 @@ class ByQuery:
         return np.repeat(met, size), first + np.arange(len(first))
 
 
+class InPieces:
+    """A table sorted by query_id that stays where it is, and of which pieces are read when their queries are asked for.
+
+    What `ByQuery` is for a table that is held. Batches of a sorted log ask for one piece after the other.
+    """
+
+    def __init__(
+        self, load: Callable[[int], pl.DataFrame], first: pl.Series, last: pl.Series, schema: pl.Schema, height: int
+    ) -> None:
+        """load: number of a piece -> its rows, some. first, last: the queries at its ends, both rising."""
+        self.schema, self.height = schema, height
+        self._load, self._first, self._last = load, first, last
+        self._kept: OrderedDict[int, ByQuery] = OrderedDict()
+        self._lock = Lock()
+
+    @property
+    def queries(self) -> pl.Series:
+        """The queries that have rows, each once, sorted."""
+        found = [
+            self._first.clear(),
+            *(rows["query_id"].set_sorted().unique(maintain_order=True) for rows in self.frames()),
+        ]
+        return pl.concat(found).alias("query_id")
+
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """All rows, in frames of whole queries that rise from frame to frame."""
+        for number in range(len(self._first)):
+            yield self._load(number)
+
+    @property
+    def in_memory(self) -> pl.DataFrame:
+        """The rows that are held: at the most so many as a few pieces have, counted from the first ones."""
+        return pl.concat([self.schema.to_frame(), *islice(self.frames(), _MOST_PIECES)])
+
+    def held(self) -> ByQuery:
+        """The same with all rows in memory."""
+        return ByQuery(pl.concat([self.schema.to_frame(), *self.frames()]).rechunk())
+
+    def rows_of(self, queries: pl.Series) -> pl.DataFrame:
+        """Give the rows of some queries: unit (number of the query among those given, rising) and the columns."""
+        found = [pl.DataFrame(schema={"unit": pl.Int64(), **self.schema})]
+        if len(queries):
+            asked = pl.lit(queries)
+            low = self._last.search_sorted(pl.select(asked.min()).to_series(), side="left").item()
+            high = self._first.search_sorted(pl.select(asked.max()).to_series(), side="right").item()
+            found += [self._piece(number).rows_of(queries) for number in range(low, high)]
+        rows = pl.concat(found).rechunk()
+        return rows if rows["unit"].is_sorted() else rows.sort("unit", maintain_order=True)
+
+    def _piece(self, number: int) -> ByQuery:
+        with self._lock:
+            if number not in self._kept:
+                self._kept[number] = ByQuery(self._load(number))
+            self._kept.move_to_end(number)
+            if len(self._kept) > _MOST_PIECES:
+                self._kept.popitem(last=False)
+            return self._kept[number]
+
+
 @dataclass(frozen=True)
 class Labels:
     """Labels, passages and lists, checked.
@@ -63,7 +158,7 @@ class Labels:
     one: the weight of a query that has none, on the scale of the others.
     """
 
-    qrels: pl.DataFrame
+    qrels: ByQuery | InPieces
     evidence: pl.DataFrame | None
     queries: pl.DataFrame | None
     requests: pl.DataFrame | None
@@ -81,7 +176,7 @@ class Labels:
     @property
     def asked_queries(self) -> pl.Series:
         """The queries that a run without requests is asked: those of the list, else those with labels; sorted."""
-        table = self._queries or self._qrels
+        table = self._queries or self.qrels
         rejected = self.rejected if self._queries is None else self.rejected_listed
         return table.queries if rejected.is_empty() else pl.concat([table.queries, rejected]).unique().sort()
 
@@ -96,10 +191,6 @@ class Labels:
         return self.queries is not None and "weight" in self.queries.columns
 
     @cached_property
-    def _qrels(self) -> ByQuery:
-        return ByQuery(self.qrels)
-
-    @cached_property
     def _evidence(self) -> ByQuery | None:
         return None if self.evidence is None else ByQuery(self.evidence)
 
@@ -107,13 +198,22 @@ class Labels:
     def _queries(self) -> ByQuery | None:
         return None if self.queries is None else ByQuery(self.queries)
 
+    @property
+    def in_pieces(self) -> bool:
+        """Whether labels are read when they are needed."""
+        return isinstance(self.qrels, InPieces)
+
+    def held(self) -> Labels:
+        """The same with all labels in memory."""
+        return replace(self, qrels=self.qrels.held())
+
     def of(self, units: pl.DataFrame) -> pl.DataFrame:
         """Give the labels of some units: unit (its row number) and the columns of `qrels`."""
-        return _of(self._qrels, units)
+        return self.qrels.rows_of(units["query_id"])
 
     def passages_of(self, units: pl.DataFrame) -> pl.DataFrame | None:
         """Give the passages of some units: unit and the columns of `evidence`, in its order."""
-        return None if self._evidence is None else _of(self._evidence, units)
+        return None if self._evidence is None else self._evidence.rows_of(units["query_id"])
 
     def annotate(self, units: pl.DataFrame) -> pl.DataFrame:
         """Add listed, label_status, stale, weight, retrieved and answered to units. Row order stays.
@@ -153,13 +253,6 @@ class Labels:
             pl.col("listed_badly").is_not_null().alias("listed"),
             pl.col("rejected") | pl.col("listed_badly").fill_null(False),
         ).drop("listed_badly")
-
-
-def _of(table: ByQuery, units: pl.DataFrame) -> pl.DataFrame:
-    unit, row = table.of(units["query_id"])
-    in_a_piece = len(row) > 0 and bool((np.diff(row) == 1).all())
-    rows = table.rows.slice(int(row[0]), len(row)) if in_a_piece else table.rows[row]
-    return rows.select(pl.Series("unit", unit, dtype=pl.Int64), pl.all())
 
 
 def _between(table: pl.DataFrame, units: pl.DataFrame, column: str) -> pl.DataFrame:
