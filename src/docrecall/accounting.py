@@ -1,13 +1,10 @@
-"""Units of batches -> the account of each run: what became of every unit."""
+"""The account of each run: what became of every unit."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 
 import polars as pl
-
-from docrecall.tables import by_run
 
 # status of a unit -> the column of the accounting that counts it
 _REASONS = {
@@ -22,38 +19,26 @@ ACCOUNTING_SCHEMA = pl.Schema(
 )
 
 
-class Accounting:
-    """Adds up units as batches of them come in."""
+def account(tally: pl.DataFrame, runs: Iterable[str]) -> pl.DataFrame:
+    """One row per run, sorted: n_total = n_scored + the reasons; n_no_hits counts scored units without hits.
 
-    def __init__(self) -> None:
-        self._units: dict[str, Counter[str]] = {}
+    tally: as `Tally.table` gives it. runs: those that have a row although nothing of them is in it.
+    """
+    n, scored = pl.col("n"), pl.col("status") == "scored"
+    counted = tally.group_by("run_id").agg(
+        n_scored=n.filter(scored).sum(),
+        n_no_hits=n.filter(scored & ~pl.col("has_hits")).sum(),
+        **{column: n.filter(pl.col("status") == status).sum() for status, column in _REASONS.items()},
+    )
+    return (
+        rows_of_runs(counted, runs)
+        .with_columns(n_total=pl.sum_horizontal("n_scored", *_REASONS.values()))
+        .select(*ACCOUNTING_SCHEMA)
+        .cast(ACCOUNTING_SCHEMA)
+    )
 
-    def note_runs(self, runs: Iterable[str]) -> None:
-        """Give these runs an account, also those in which nothing was to be scored."""
-        for run in runs:
-            self._units.setdefault(run, Counter())
 
-    def add(self, units: pl.DataFrame) -> None:
-        """Add units: run_id, status, n_hits."""
-        for run, rows in by_run(units):
-            counts = self._units.setdefault(run, Counter())
-            counts.update(dict(rows["status"].value_counts().iter_rows()))
-            counts["no_hits"] += rows.filter(pl.col("status") == "scored", pl.col("n_hits") == 0).height
-
-    def table(self) -> pl.DataFrame:
-        """One row per run: n_total = n_scored + the reasons; n_no_hits counts scored units without hits."""
-        rows = []
-        for run in sorted(self._units):
-            counts = self._units[run]
-            reasons = {column: counts[status] for status, column in _REASONS.items()}
-            n_total = counts["scored"] + sum(reasons.values())
-            rows.append(
-                {
-                    "run_id": run,
-                    "n_total": n_total,
-                    "n_scored": counts["scored"],
-                    "n_no_hits": counts["no_hits"],
-                    **reasons,
-                }
-            )
-        return pl.DataFrame(rows, schema=ACCOUNTING_SCHEMA)
+def rows_of_runs(counted: pl.DataFrame, runs: Iterable[str]) -> pl.DataFrame:
+    """Counts by run, with zeros for runs of which nothing was counted; sorted by run_id."""
+    named = pl.DataFrame({"run_id": sorted({*runs, *counted["run_id"]})}, schema={"run_id": pl.String})
+    return named.join(counted, on="run_id", how="left", maintain_order="left").fill_null(0)

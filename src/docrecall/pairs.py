@@ -11,11 +11,11 @@ import polars as pl
 
 from docrecall import stats
 from docrecall.errors import DataError
-from docrecall.measures.definition import Floats, Ints
+from docrecall.measures.definition import Floats, Ints, Mask
 from docrecall.show import printable
 from docrecall.stats.sample import Sample
 from docrecall.summary import How, mean_of
-from docrecall.units import Mask, Units, numbered
+from docrecall.units import Units, numbered
 from docrecall.verdicts import Delta, way_of
 
 ROUNDING = 1e-12  # differences of equal shares that were reached in two ways differ in the last bits

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from docrecall import findings
-from docrecall.accounting import Accounting
+from docrecall.accounting import account
 from docrecall.contract.known import Known, check_known
 from docrecall.contract.needs import Needs, needs_of
 from docrecall.contract.overlap import near_documents
 from docrecall.contract.schema import settle
-from docrecall.decisions import Decisions, decided
+from docrecall.decisions import decide, decided
 from docrecall.errors import UsageError
 from docrecall.fingerprints import VERSIONS, digests_of
 from docrecall.journal import Columns
@@ -38,6 +38,7 @@ from docrecall.sources.read import read_logs, read_table
 from docrecall.store import OutputFolder
 from docrecall.summary import Intervals
 from docrecall.tables import HITS, TABLES, UNIT, sorted_by, unit_key
+from docrecall.tally import Tally
 from docrecall.units import BESIDE
 
 Progress = Callable[[int, int], None]
@@ -235,7 +236,7 @@ def evaluate(
     names = [str(m) for m in measures]
     key = [c for c in UNIT if c != "request_id" or known.by_request]
     beside = [c for c, there in zip(BESIDE, (known.labels.weighted, known.labels.has_index), strict=True) if there]
-    ledger, decisions, accounting = Ledger(inputs, known, options), Decisions(), Accounting()
+    ledger, tally = Ledger(inputs, known, options), Tally()
     ledger.findings += [f for plan in plans for f in orders_disagree(plan.log, options, plan.batch_rows)]
     when = partial if work.memory is not None or known.labels.in_pieces else ahead  # beside the rest, or after it
     near = when(near_documents, known)
@@ -248,8 +249,7 @@ def evaluate(
     def take(batch: Batch, scores: BatchScores | None) -> None:
         ledger.add(batch, scores)
         if scores is not None:
-            accounting.add(scores.units)
-            decisions.add(scores.units)
+            tally.add(scores.units)
         if work.progress is not None and batch.read:
             work.progress(ledger.read, inputs.n_hits)
 
@@ -276,10 +276,8 @@ def evaluate(
         done = score_batch(batch, known.labels, measures, options)
         take(batch, done)
         keep(done)
-    accounting.note_runs(ledger.runs)
-    decisions.note_runs(ledger.runs)
-    account = accounting.table()
-    ledger.cross_check(account, measures, near)
+    accounting = account(tally.table(), ledger.runs)
+    ledger.cross_check(accounting, measures, near)
     digests = digests_of(known.labels)
     inputs.check_unchanged()
     if folder is None:
@@ -290,10 +288,10 @@ def evaluate(
         per_query, told = folder.finish_units()
     return Scores(
         measures=tuple(names),
-        accounting=account,
+        accounting=accounting,
         findings=findings.merge(ledger.findings),
         rows=ledger.rows(),
-        decisions=decisions.table(),
+        decisions=decide(tally.table(), ledger.runs),
         rejected=ledger.rejected_rows(),
         options=options,
         inputs=inputs.fingerprints(),

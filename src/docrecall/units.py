@@ -8,13 +8,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from docrecall.measures.definition import Floats, Ints
+from docrecall.measures.definition import Floats, Ints, Mask
 from docrecall.tables import unit_key
 
-Mask = npt.NDArray[np.bool_]
 BESIDE = ("weight", "ceiling")  # what is known of units besides their values, where queries or the index tell it
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import polars as pl
@@ -156,12 +157,12 @@ def near_documents(known: Known) -> list[pl.DataFrame]:
         return []
     first, n_labels = known.logs[0], qrels.height
     labels: Iterable[pl.Series] = (rows["doc_id"] for rows in qrels.frames())
-    for n_rows in _FIRST_ROWS:
-        unseen = _without_hit(labels, n_labels, first, n_rows)
+    for start, end in pairwise((0, *_FIRST_ROWS)):
+        unseen = _without_hit(labels, n_labels, first, start, end)
         labels, n_labels = [unseen], len(unseen)
         if unseen.is_empty():
             return []
-        if n_rows >= first.n_rows:
+        if end >= first.n_rows:
             break
 
     def present(ids: pl.Series) -> pl.Series:
@@ -177,12 +178,12 @@ def near_documents(known: Known) -> list[pl.DataFrame]:
     return [_finding(known, "doc_id", near, queries)]
 
 
-def _without_hit(labels: Iterable[pl.Series], n_labels: int, log: Table, n_rows: int) -> pl.Series:
-    """The document ids, of so many, that the first rows of a log do not have, each once."""
+def _without_hit(labels: Iterable[pl.Series], n_labels: int, log: Table, start: int, end: int) -> pl.Series:
+    """The document ids, of so many, that some of the first rows of a log do not have, each once."""
     parts = next(log.handfuls())
-    docs = log.scan(parts, ["doc_id"]).head(n_rows)
-    if n_labels <= n_rows:
-        held = pl.concat(list(labels))
+    docs = log.scan(parts, ["doc_id"]).slice(start, end - start)
+    if n_labels <= end - start:
+        held = pl.concat(list(labels)).unique()
         docs, labels = docs.filter(pl.col("doc_id").is_in(held.implode())), [held]
     seen = collect(docs.unique(), parts)["doc_id"].implode()
     return pl.concat([ids.filter(~ids.is_in(seen)).unique() for ids in labels]).unique()

@@ -12,10 +12,10 @@ import numpy as np
 import polars as pl
 
 from docrecall.kernel.family import Family, within
-from docrecall.kernel.match import Mask, firsts
+from docrecall.kernel.match import firsts
 from docrecall.kernel.passages import CutPassages, Passages
 from docrecall.kernel.steps import Steps, log2_next, numbered, sums
-from docrecall.measures.definition import Floats, Ints
+from docrecall.measures.definition import Floats, Ints, Mask
 from docrecall.measures.grammar import Cut
 
 

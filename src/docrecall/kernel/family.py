@@ -11,8 +11,8 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from docrecall.kernel.match import Mask, Matched
-from docrecall.measures.definition import Ints
+from docrecall.kernel.match import Matched
+from docrecall.measures.definition import Ints, Mask
 from docrecall.measures.grammar import CutUnit
 
 _OF_UNIT: dict[CutUnit, frozenset[str]] = {"tokens": frozenset({"n_tokens"}), "context": frozenset({"in_context"})}

@@ -12,7 +12,7 @@ from threading import Lock
 import numpy as np
 import polars as pl
 
-from docrecall.measures.definition import Ints
+from docrecall.measures.definition import Ints, Mask
 from docrecall.tables import unit_key
 
 _MOST_PIECES = 4  # that are kept; as many batches in the works, of neighbours, ask for two or three
@@ -216,43 +216,58 @@ class Labels:
         return None if self._evidence is None else self._evidence.rows_of(units["query_id"])
 
     def annotate(self, units: pl.DataFrame) -> pl.DataFrame:
-        """Add listed, label_status, stale, weight, retrieved and answered to units. Row order stays.
+        """Add listed, label_status, stale and weight to units; retrieved and answered where there is a list of them.
 
-        A query that a bad row of a table touches is rejected, not outside.
+        Row order stays. A query that a bad row of a table touches is rejected, not outside.
         """
-        query = pl.col("query_id")
-        units = units.with_columns(
-            pl.col("rejected") | query.is_in(self.rejected.implode()),
-            query.is_in(self.stale_queries.implode()).alias("stale"),
+        query = units["query_id"]
+        listed, status, weight = self._of_queries(query)
+        units = units.drop("rejected").hstack(
+            [
+                pl.Series("rejected", mask(units["rejected"]) | _among(query, self.rejected)),
+                pl.Series("stale", _among(query, self.stale_queries)),
+                status,
+                weight,
+                pl.Series("listed", listed | _among(query, self.rejected_listed)),
+            ]
         )
-        units = self._with_queries(units)
-        return self._with_requests(units)
+        return units if self.requests is None else self._with_requests(units, self.requests)
 
-    def _with_queries(self, units: pl.DataFrame) -> pl.DataFrame:
-        listed = np.full(units.height, fill_value=self._queries is None)
-        out = units.with_columns(pl.lit(None, pl.String).alias("label_status"), pl.lit(self.one).alias("weight"))
-        if self._queries is not None:
-            which, row = self._queries.of(units["query_id"])
-            listed[which] = True
-            row_of = np.full(units.height, -1)
-            row_of[which] = row
-            place = pl.Series(row_of).replace(-1, None)
-            found = self._queries.rows
-            out = out.with_columns(found["label_status"].gather(place).alias("label_status"))
-            if self.weighted:
-                out = out.with_columns(found["weight"].gather(place).fill_null(self.one).alias("weight"))
-        return out.with_columns(pl.Series("listed", listed) | pl.col("query_id").is_in(self.rejected_listed.implode()))
+    def _of_queries(self, query: pl.Series) -> tuple[Mask, pl.Series, pl.Series]:
+        """Whether queries are listed, their label_status, and their weight."""
+        n = len(query)
+        none = pl.Series("label_status", [None], dtype=pl.String).new_from_index(0, n)
+        one = pl.Series("weight", [self.one]).new_from_index(0, n)
+        if self._queries is None:
+            return np.full(n, fill_value=True), none, one
+        which, row = self._queries.of(query)
+        listed = np.full(n, fill_value=False)
+        listed[which] = True
+        row_of = np.full(n, -1)
+        row_of[which] = row
+        place = pl.Series(row_of).replace(-1, None)
+        found = self._queries.rows
+        weight = found["weight"].gather(place).fill_null(self.one) if self.weighted else one
+        return listed, found["label_status"].gather(place), weight
 
-    def _with_requests(self, units: pl.DataFrame) -> pl.DataFrame:
-        if self.requests is None:
-            return units.with_columns(pl.lit(None, pl.Boolean).alias(c) for c in ("retrieved", "answered"))
+    def _with_requests(self, units: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
         key = self.request_key
-        near = _between(self.requests, units, key[0])
+        near = _between(requests, units, key[0])
         joined = units.drop("listed").join(near, on=key, how="left", maintain_order="left", validate="m:1")
         return joined.with_columns(
             pl.col("listed_badly").is_not_null().alias("listed"),
             pl.col("rejected") | pl.col("listed_badly").fill_null(False),
         ).drop("listed_badly")
+
+
+def mask(found: pl.Series) -> Mask:
+    """Truth values for numpy; null is false."""
+    return (found.fill_null(False) if found.null_count() else found).to_numpy()
+
+
+def _among(ids: pl.Series, some: pl.Series) -> Mask:
+    """Which ids are among some others, mostly none."""
+    return mask(ids.is_in(some.implode())) if len(some) else np.zeros(len(ids), dtype=np.bool_)
 
 
 def _between(table: pl.DataFrame, units: pl.DataFrame, column: str) -> pl.DataFrame:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -15,11 +14,10 @@ from docrecall.errors import SplitUnitError
 from docrecall.kernel.batch import Batch
 from docrecall.kernel.labels import Labels
 from docrecall.kernel.steps import Ideal
-from docrecall.measures.definition import Ints
+from docrecall.measures.definition import Ints, Mask
 from docrecall.sources.table import collect
 
 _QUERY_SEED, _DOC_SEED = 1, 2
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

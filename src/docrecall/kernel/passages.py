@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 
 from docrecall.kernel.family import Family, within
-from docrecall.kernel.match import Mask, fits
+from docrecall.kernel.match import fits
 from docrecall.kernel.spans import Spans, by_group
 from docrecall.kernel.steps import Steps, sums
-from docrecall.measures.definition import Floats, Ints
+from docrecall.measures.definition import Floats, Ints, Mask
 from docrecall.measures.grammar import Cut
 
 

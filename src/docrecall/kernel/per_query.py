@@ -12,7 +12,7 @@ from docrecall import findings
 from docrecall.kernel.batch import Batch
 from docrecall.kernel.counts import CutCounts, Placed
 from docrecall.kernel.family import Family, of_every_row, within
-from docrecall.kernel.labels import Labels
+from docrecall.kernel.labels import Labels, mask
 from docrecall.kernel.match import Matched, match
 from docrecall.kernel.passages import Passages
 from docrecall.measures.definition import Floats
@@ -57,19 +57,17 @@ def score_batch(batch: Batch, labels: Labels, measures: Sequence[Measure], optio
     there = batch.columns | {"rank", "doc_id"}
     matched = match(batch, labels, of_hits=of_hits & there, of_rows=of_rows & there, passages=passages)
     units = with_status(labels.annotate(batch.units), matched, options)
-    units = units.with_columns(_decided(units, matched, labels, options))
-    scored = (units["status"] == "scored").to_numpy()
+    units = units.drop("answered", "retrieved", strict=False).hstack(_decided(units, matched, labels, options))
+    scored = mask(units["status"] == "scored")
     counted = _Counted(matched, options)
-    inside, hit = pl.col("listed"), pl.col("n_hits") > 0
-    sums = units.select(
-        outside=pl.col("n_hits").filter(~inside).sum(),
-        labelled_hit_units=(inside & hit & (pl.col("n_judged") > 0)).sum(),
-        hit_units=(inside & hit).sum(),
-        mismatched_units=(inside & (pl.col("n_missed") > 0)).sum(),
-        met=(pl.col("n_judged") > 0).any(),
-    ).row(0, named=True)
+    inside, n_hits, judged = mask(units["listed"]), units["n_hits"].to_numpy(), mask(units["n_judged"] > 0)
+    hit = inside & (n_hits > 0)
     return BatchScores(
-        **sums,
+        outside=int(n_hits[~inside].sum()),
+        labelled_hit_units=int((hit & judged).sum()),
+        hit_units=int(hit.sum()),
+        mismatched_units=int((inside & mask(units["n_missed"] > 0)).sum()),
+        met=bool(judged.any()),
         units=_with_values(units, [_values(counted, measure, scored) for measure in measures]),
         n_matches=int(np.count_nonzero(np.bincount(matched.hit_target[matched.met]))),
         gold_chunks=_gold_chunks(units, counted) if passages else _NO_GOLD,
@@ -167,26 +165,32 @@ def _with_values(units: pl.DataFrame, values: list[pl.Series]) -> pl.DataFrame:
 
 
 def with_status(units: pl.DataFrame, matched: Matched, options: Options) -> pl.DataFrame:
-    """Add n_judged, n_relevant, n_missed and status: the first reason that holds, in the order of DESIGN section 3."""
+    """Add n_judged, n_relevant, n_missed and status: the first reason that holds, in the order of DESIGN section 3.
+
+    By numpy, as other such work on the units of a batch: they are few, and each expression of the engine costs more.
+    """
     n_units = len(units)
     relevant = matched.grade >= options.min_relevance
     missed = matched.label_unit[matched.hit_target[matched.missed]]
-    counts = {
-        "n_judged": np.bincount(matched.label_unit, minlength=n_units),
-        "n_relevant": np.bincount(matched.label_unit[relevant], minlength=n_units),
-        "n_missed": np.bincount(missed, minlength=n_units),
-    }
-    stated = pl.col("label_status")
-    status = (
-        pl.when("rejected").then(pl.lit("rejected_rows"))
-        .when(stated == "unanswerable").then(pl.lit("unanswerable"))
-        .when((stated == "unlabelled") | (pl.col("n_judged") == 0)).then(pl.lit("unlabelled"))
-        .when(pl.col("n_relevant") == 0).then(pl.lit("no_relevant"))
-        .when("stale").then(pl.lit("stale_labels"))
-        .otherwise(pl.lit("scored"))
-    )  # fmt: skip
-    units = units.with_columns(pl.Series(name, n, dtype=pl.Int64) for name, n in counts.items())
-    return units.with_columns(status.alias("status"))
+    n_judged = np.bincount(matched.label_unit, minlength=n_units)
+    n_relevant = np.bincount(matched.label_unit[relevant], minlength=n_units)
+    stated = units["label_status"]
+    reasons = (
+        mask(units["rejected"]),
+        mask(stated == "unanswerable"),
+        mask(stated == "unlabelled") | (n_judged == 0),
+        n_relevant == 0,
+        mask(units["stale"]),
+    )
+    status = np.full(n_units, len(reasons), dtype=np.uint32)
+    for number in reversed(range(len(reasons))):
+        status[reasons[number]] = number
+    counts = {"n_judged": n_judged, "n_relevant": n_relevant, "n_missed": np.bincount(missed, minlength=n_units)}
+    found = [pl.Series(name, n.astype(np.int64, copy=False)) for name, n in counts.items()]
+    return units.hstack([*found, _STATUSES.gather(pl.Series(status)).alias("status")])
+
+
+_STATUSES = pl.Series(["rejected_rows", "unanswerable", "unlabelled", "no_relevant", "stale_labels", "scored"])
 
 
 def _decided(units: pl.DataFrame, matched: Matched, labels: Labels, options: Options) -> list[pl.Series]:
@@ -195,19 +199,22 @@ def _decided(units: pl.DataFrame, matched: Matched, labels: Labels, options: Opt
     given = np.diff(matched.starts) > 0
     if matched.rows is not None and "in_context" in matched.rows.columns:
         given = np.diff(np.searchsorted(matched.passed_on, matched.starts)) > 0
-    answered = units.select(pl.coalesce("answered", "retrieved", pl.Series(given))).to_series()
+    answered = pl.Series("answered", given)
+    if labels.requests is not None:
+        answered = units.select(pl.coalesce("answered", "retrieved", answered).alias("answered")).to_series()
     target = matched.hit_target[matched.met]
     gold = np.zeros(n_units, dtype=np.bool_)
     gold[matched.label_unit[target[matched.grade[target] >= options.min_relevance]]] = True
-    ceiling = pl.Series("ceiling", [None] * n_units, dtype=pl.Float64)
     if labels.has_index:
         reachable = matched.labels["served"].to_numpy() & ~matched.labels["stale"].to_numpy()
         reachable &= matched.grade >= options.min_relevance
         n = np.bincount(matched.label_unit[reachable], minlength=n_units)
         scored = (units["status"] == "scored").to_numpy()
-        ceiling = pl.Series("ceiling", np.where(scored, n / np.maximum(units["n_relevant"].to_numpy(), 1), np.nan))
-        ceiling = ceiling.fill_nan(None)
-    return [answered.alias("answered"), pl.Series("gold", gold), ceiling]
+        share = np.where(scored, n / np.maximum(units["n_relevant"].to_numpy(), 1), np.nan)
+        ceiling = pl.Series("ceiling", share, nan_to_null=True)
+    else:
+        ceiling = pl.Series("ceiling", [None], dtype=pl.Float64).new_from_index(0, n_units)
+    return [answered, pl.Series("gold", gold), ceiling]
 
 
 _NO_GOLD = pl.DataFrame(schema={"run_id": pl.String, "n_units": pl.Int64, "n_met": pl.Int64})
@@ -245,17 +252,16 @@ def _narrow_gaps(units: pl.DataFrame, counted: _Counted, measures: Sequence[Meas
 
 def _count(units: pl.DataFrame) -> list[pl.DataFrame]:
     """Findings about the rows of a batch: gaps, hits without labels, at other versions, and outside the universe."""
-    listed, hit = pl.col("listed"), pl.col("n_hits") > 0
+    listed, hit = mask(units["listed"]), mask(units["n_hits"] > 0)
     kinds = (
-        ("rank_gaps", "rank", listed & (pl.col("n_gaps") > 0), "n_gaps"),
-        ("unlabelled_hits", None, listed & (pl.col("status") == "unlabelled") & hit, "n_hits"),
-        ("version_mismatch", "doc_version", listed & (pl.col("n_missed") > 0), "n_missed"),
+        ("rank_gaps", "rank", listed & mask(units["n_gaps"] > 0), "n_gaps"),
+        ("unlabelled_hits", None, listed & mask(units["status"] == "unlabelled") & hit, "n_hits"),
+        ("version_mismatch", "doc_version", listed & mask(units["n_missed"] > 0), "n_missed"),
         ("outside_universe", None, ~listed & hit, "n_hits"),
     )
     found = []
-    some = units.select(which.any().alias(code) for code, _, which, _ in kinds).row(0, named=True)
     for code, column, which, of in kinds:
-        if some[code]:
+        if which.any():
             rows = units.filter(which)
             n = int(rows[of].sum())
             found.append(findings.finding(code, "hits", column, n, n_queries=rows.height, examples=rows["query_id"]))
