@@ -51,7 +51,11 @@ STEPS = {
         "score.decided",
     ],
     "near misses, and whether hits and labels meet": ["ledger.Ledger.cross_check", "score.near_documents"],
-    "results: encoded and written": ["store.OutputFolder.add", "store.OutputFolder.finish_units", "store.OutputFolder.commit"],
+    "results: encoded and written": [
+        "store.OutputFolder.add",
+        "store.OutputFolder.finish_units",
+        "store.OutputFolder.commit",
+    ],
     "means and intervals": ["scores.summarise"],
 }
 WORKS = {
