@@ -18,7 +18,7 @@ from docrecall.sources.table import Table, collect
 from docrecall.tables import UNIT
 
 MANY = 20  # from so many units on, nothing in common is no coincidence
-_FIRST_ROWS = (1_000_000, 8_000_000)
+_FIRST_ROWS = (1_000_000, 2_000_000, 4_000_000, 8_000_000)  # few labels are left to look for after the first of these
 
 
 def refuse_no_shared_query(hit_queries: Iterable[pl.Series], known: Known) -> None:
