@@ -99,7 +99,8 @@ class _Units:
     def add(self, marks: pl.DataFrame) -> str | None:
         """Take in the marks of the next part. Returns why the log is not taken as sorted, if they show that."""
         if self._before is not None:
-            marks = _stitch(pl.concat([self._before, marks]), self._key).slice(1)
+            first = _stitch(pl.concat([self._before, marks.head(1)]), self._key).tail(1)
+            marks = pl.concat([first, marks.slice(1)])
         found = marks.select(
             unnamed=pl.any_horizontal(pl.col(*self._key, "rank").is_null()).any(),
             unranked=((pl.col("rank") < self._first) | (pl.col("rank") >= LARGEST_RANK)).any(),
